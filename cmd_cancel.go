@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ui"
@@ -86,7 +86,7 @@ func awaitStop(ctx context.Context, r *runner.Runner, out *cli.Outcomes, ids []i
 		if err == nil {
 			tasks, err = cli.TasksByID(ctx, r, ids)
 		}
-		lost := !slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.State != admin.WorkerLost })
+		lost := !slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.State != db.WorkerLost })
 		return lost || !slices.ContainsFunc(slices.Collect(maps.Values(tasks)), isStopping), err
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
@@ -81,7 +80,7 @@ func (o *editOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	if o.first {
 		first := cli.Bulk{Verb: "edit", Done: "moved to the front", Selection: cli.Selection{Filter: jobs.Filter{IDs: o.ids}}}
 		return first.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
-			return admin.PutFirst(ctx, r, ids)
+			return ui.PutFirst(ctx, r, ids)
 		})
 	}
 
@@ -111,7 +110,7 @@ func (o *editOptions) editTask(ctx context.Context, r *runner.Runner, out *cli.O
 		return err
 	}
 
-	done, err := admin.Edit(ctx, r, id, change)
+	done, err := ui.Edit(ctx, r, id, change)
 	refused := errors.Is(err, jobs.ErrInvalid) || errors.Is(err, jobs.ErrConflict)
 	if err != nil && !refused {
 		return err

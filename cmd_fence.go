@@ -5,8 +5,8 @@ import (
 	"errors"
 	"strconv"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -53,7 +53,7 @@ func (o *fenceOptions) read(_ *cli.Context, a *cli.App) (err error) {
 }
 
 func (o *fenceOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
-	err := admin.Fence(ctx, r, o.task, o.generation)
+	err := checkFence(ctx, r, o.task, o.generation)
 	if err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err
 	}
@@ -61,4 +61,15 @@ func (o *fenceOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer)
 		return writeErr
 	}
 	return err
+}
+
+// checkFence returns nil if the task runs with the given generation and nobody
+// has requested its cancellation. Otherwise the error is of kind jobs.ErrLost,
+// jobs.ErrCancelled, or jobs.ErrNotFound (a deleted task).
+func checkFence(ctx context.Context, r *runner.Runner, id, generation int64) error {
+	task, err := r.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	return taskspec.CheckOwner(task, generation)
 }

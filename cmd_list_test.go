@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/db"
 	"example.com/runner/db/schema"
-	"example.com/runner/internal/admin"
 	"example.com/runner/test/testkit"
 )
 
@@ -24,7 +24,7 @@ func TestUpgradeIsReported(t *testing.T) {
 		testkit.Equal(t, "stderr", errs.String(), want)
 	}
 	runner("", "enqueue", "--", "true")
-	version := admin.SchemaVersion()
+	version := db.SchemaVersion()
 	schema.Added = map[string][]schema.Migration{schema.SQLite: {{Version: version + 1, SQL: "CREATE TABLE {extra} (\n  n INTEGER\n);\n"}}}
 	defer func() { schema.Added = nil }()
 	runner(fmt.Sprintf("upgraded %s from schema %d to %d; an older runner cannot open it any more\n", path, version, version+1), "list")

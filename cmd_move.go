@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
+	"example.com/runner/db/transfer"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ui"
@@ -90,18 +92,18 @@ func (o *moveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	defer stop()
 
 	progress := ui.NewBar(p, "moving", r.Path())
-	moved, err := admin.Move(ctx, r, o.to, o.options, func(done, of int) { progress.Total = of; progress.Step(done) })
+	to, rows, err := o.moveAll(ctx, r, func(done, of int) { progress.Total = of; progress.Step(done) })
 	progress.Clear()
 	if err = ui.Interrupted(ctx, err); err != nil {
 		return err
 	}
-	if moved.Before {
-		p.Note("%s was moved to %s before; nothing was done", r.Path(), moved.To)
+	if rows == nil {
+		p.Note("%s was moved to %s before; nothing was done", r.Path(), to)
 	} else {
-		p.Note("%s rejects writes from now on; start workers on %s", r.Path(), moved.To)
+		p.Note("%s rejects writes from now on; start workers on %s", r.Path(), to)
 	}
 
-	for _, c := range moved.Rows {
+	for _, c := range rows {
 		text := fmt.Sprintf("%-16s %s\n", c.Table, humanize.Count(c.Rows))
 		if err := p.Answer(ui.Moved(c.Table, c.Rows), text); err != nil {
 			return err
@@ -109,4 +111,27 @@ func (o *moveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	}
 
 	return nil
+}
+
+// moveAll copies all data of r to the database at o.to, and creates it if it is
+// missing. After an error it left the source as it was, or the copy is
+// complete: a second call then only says so. It returns where the tasks are now
+// (Runner.Path), and no rows if an earlier call has finished the move.
+func (o *moveOptions) moveAll(
+	ctx context.Context, r *runner.Runner, progress func(done, of int),
+) (to string, rows []transfer.TableCount, err error) {
+	if err := transfer.Check(ctx, db.Of(r), time.Now()); err != nil {
+		return "", nil, err
+	}
+
+	options := o.options
+	options.MustExist, options.Alone = false, true
+	there, err := runner.Open(ctx, o.to, options)
+	if err != nil {
+		return "", nil, err
+	}
+	defer there.Close()
+
+	rows, err = transfer.Move(ctx, db.Of(r), db.Of(there), time.Now(), progress)
+	return there.Path(), rows, err
 }

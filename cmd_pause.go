@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
@@ -163,7 +162,7 @@ func (o *pauseOptions) read(c *cli.Context, a *cli.App) error {
 func (o *pauseOptions) pause(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.queues == nil {
 		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
-			return admin.PauseTasks(ctx, r, ids, o.reason)
+			return ui.PauseTasks(ctx, r, ids, o.reason)
 		})
 	}
 
@@ -191,7 +190,7 @@ func (o *pauseOptions) resume(ctx context.Context, r *runner.Runner, p *ui.Print
 		return r.Resume(ctx, runner.DeletionPause)
 	case o.queues == nil:
 		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
-			return admin.ResumeTasks(ctx, r, ids)
+			return ui.ResumeTasks(ctx, r, ids)
 		})
 	}
 
@@ -203,7 +202,7 @@ func (o *pauseOptions) resume(ctx context.Context, r *runner.Runner, p *ui.Print
 	}
 
 	pauses, err := r.Pauses(ctx)
-	if err == nil && admin.AllPaused(pauses) && !slices.Contains(o.queues, runner.AllQueues) {
+	if err == nil && ui.AllPaused(pauses) && !slices.Contains(o.queues, runner.AllQueues) {
 		err = (&ui.Error{Code: "conflict", Exit: 1, What: "the whole database is paused"}).Hint("runner resume --all")
 	}
 

@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
+	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ui"
@@ -54,7 +55,7 @@ func runRestore(ctx context.Context, p *ui.Printer, path, file string, unsafeFS 
 	defer stop()
 
 	began := p.Now()
-	done, err := admin.Restore(ctx, path, file, unsafeFS, began)
+	done, err := db.Restore(ctx, path, file, db.Options{UnsafeFS: unsafeFS, BusyTimeout: 5 * time.Second}, began)
 	if err = ui.Interrupted(ctx, err); err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/runner"
 )
 
@@ -18,7 +18,7 @@ func (o *enqueueOptions) workHere(ctx context.Context, r *runner.Runner) (
 	go func() {
 		defer close(ended)
 
-		err := admin.AddAndWork(working, r, admin.OneTask{Adding: ctx, Spec: o.spec, Stdin: o.stdin,
+		err := db.WorkOne(working, r, db.OneTask{Adding: ctx, Spec: o.spec, Stdin: o.stdin,
 			Added: func(a runner.Enqueued) {
 				added = a
 				close(committed)

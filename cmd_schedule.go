@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
@@ -130,12 +130,12 @@ func (o *scheduleShowOptions) run(ctx context.Context, r *runner.Runner, p *ui.P
 		return err
 	}
 
-	next, err := admin.NextTicks(s, o.rows)
+	next, err := db.NextTicks(s, o.rows)
 	if err != nil {
 		return err
 	}
 
-	runs, err := admin.ScheduleRuns(ctx, r, s.Name, o.rows)
+	runs, err := ui.ScheduleRuns(ctx, r, s.Name, o.rows)
 	if err != nil {
 		return err
 	}

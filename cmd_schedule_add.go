@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ops"
@@ -139,7 +139,7 @@ func (o *scheduleAddOptions) run(ctx context.Context, r *runner.Runner, p *ui.Pr
 		return nil
 	}
 
-	next, err := admin.NextTicks(s, 3)
+	next, err := db.NextTicks(s, 3)
 	if err != nil {
 		return err
 	}

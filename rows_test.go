@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/db/pgdriver"
-	"example.com/runner/internal/admin"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/pgserver"
@@ -173,7 +173,7 @@ func (f *rowFuzz) open() {
 	f.Cleanup(func() { f.r.Close() })
 	f.pages = web.Handler(f.r, web.Options{Authorize: func(*http.Request) error { return nil },
 		Log: slog.New(slog.NewTextHandler(f.Output(), nil))})
-	if !admin.ParseAddress(f.address).LocalFile() {
+	if !db.ParseAddress(f.address).LocalFile() {
 		server, err := pgdriver.Engine().Connect(f.address, 10*time.Second)
 		if err != nil {
 			f.Fatal(err)
@@ -188,7 +188,7 @@ func (f *rowFuzz) open() {
 	f.Cleanup(func() { f.raw.Close() })
 	f.columns = map[string][]string{}
 	for _, table := range rowTables {
-		if table.name == "last_ids" && !admin.ParseAddress(f.address).LocalFile() {
+		if table.name == "last_ids" && !db.ParseAddress(f.address).LocalFile() {
 			continue // a database on a PostgreSQL server has a sequence instead of the table last_ids
 		}
 		rows, err := f.raw.QueryContext(ctx, `SELECT * FROM `+table.name+` LIMIT 0`)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 )
 
 // write inserts or changes a random row.
@@ -156,7 +156,7 @@ func (f *rowFuzz) update(table string) {
 }
 
 func (f *rowFuzz) mark(n int) string {
-	if !admin.ParseAddress(f.address).LocalFile() {
+	if !db.ParseAddress(f.address).LocalFile() {
 		return "$" + strconv.Itoa(n)
 	}
 	return "?"

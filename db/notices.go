@@ -19,7 +19,7 @@ import (
 //
 // The web server doesn't subscribe. The watch reads an event for each write to
 // the WAL, and the server's cost must not grow with the number of commits. It
-// checks the database at its own interval (admin.Changes).
+// checks the database at its own interval (web/live.go).
 type notices struct {
 	noticesMu   sync.Mutex
 	subscribers map[chan struct{}]bool // true if the channel gets all changes, not only those that matter to workers

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/admin"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -47,7 +47,7 @@ func TestOutputBeforeReturnsLastPieces(t *testing.T) {
 	testkit.Len(t, "attempts", attempts, 1)
 	for limit, want := range map[int]string{1: "end\n", 2: "err\nend\n", 9: "out\nerr\nend\n"} {
 		var text strings.Builder
-		chunks, err := admin.OutputBefore(t.Context(), r, attempts[0], math.MaxInt64, limit)
+		chunks, err := ui.OutputBefore(t.Context(), r, attempts[0], math.MaxInt64, limit)
 		for _, c := range chunks {
 			text.Write(c.Data)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/internal/orphans"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -204,12 +204,12 @@ func TestProcessThatCannotBeKilledIsReported(t *testing.T) {
 	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Completed })
 	left := pidsIn(program + ".pids")
 	defer func() { _ = syscall.Kill(left[0], syscall.SIGKILL) }()
-	want := admin.OrphanProcess{PID: left[0], Name: "program", State: "S", UID: otherUID, TaskID: task.ID, Unawaited: true}
-	found, err := admin.OrphansOf(t.Context(), r, runnerkit.Get(t, r, task.ID))
+	want := orphans.Process{PID: left[0], Name: "program", State: "S", UID: otherUID, TaskID: task.ID, Unawaited: true}
+	found, err := orphans.Of(t.Context(), r, runnerkit.Get(t, r, task.ID))
 	testkit.NoError(t, err)
 	testkit.Len(t, "orphan processes", found, 1)
 	testkit.Equal(t, "orphan process", found[0], want)
-	found, err = admin.OrphanProcesses(t.Context(), r)
+	found, err = orphans.Find(t.Context(), r)
 	testkit.NoError(t, err)
 	if !slices.Contains(found, want) {
 		t.Errorf("got orphan processes %+v, want %+v among them", found, want)

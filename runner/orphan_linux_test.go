@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/internal/orphans"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -40,7 +40,7 @@ func TestProcessesThatOutliveTheirAttemptAreReported(t *testing.T) {
 	until(t, r, func() bool {
 		return runnerkit.Get(t, r, over.ID).State == jobs.Completed && runnerkit.Get(t, r, runs.ID).State == jobs.Running
 	})
-	found, err := admin.OrphanProcesses(t.Context(), r)
+	found, err := orphans.Find(t.Context(), r)
 	testkit.Len(t, "orphan processes", found, 0)
 	testkit.NoError(t, err)
 	over, runs = runnerkit.Get(t, r, over.ID), runnerkit.Get(t, r, runs.ID)
@@ -51,7 +51,7 @@ func TestProcessesThatOutliveTheirAttemptAreReported(t *testing.T) {
 	stranger.WorkerID = "00000000-0000-0000-0000-000000000000"
 	startOrphan(t, stranger, 1)
 	began := time.Now()
-	found, err = admin.OrphanProcesses(t.Context(), r)
+	found, err = orphans.Find(t.Context(), r)
 	testkit.NoError(t, err)
 	testkit.Len(t, "orphan processes", found, 2)
 	if time.Since(began) < time.Second {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -196,7 +196,7 @@ func TestEffectAndFinishCommitTogether(t *testing.T) {
 			testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
 			testkit.Equal(t, "completed attempts", count(t, handle, `SELECT count(*) FROM attempts_view WHERE state = 'completed'`), 1)
 			testkit.Equal(t, "counted tasks", count(t, handle, `SELECT sum(n) FROM counters WHERE state = 'completed'`), 1)
-			testkit.Equal(t, "rejected results", admin.Store(r).Fenced.Load(), 0)
+			testkit.Equal(t, "rejected results", db.Of(r).Fenced.Load(), 0)
 		})
 	}
 }

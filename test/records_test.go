@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/input"
 	"example.com/runner/internal/ui"
@@ -29,7 +29,7 @@ var records = map[string]ui.Record{
 		ui.NewScheduleTask(jobs.Spec{})),
 	"attempt":           ui.NewAttempt(jobs.Attempt{}),
 	"step":              ui.NewStep(jobs.Step{}, time.Now()),
-	"change":            ui.NewTaskChange(admin.TaskChange{}, time.Now()),
+	"change":            ui.NewTaskChange(db.TaskChange{}, time.Now()),
 	"queue":             ui.NewQueue(runner.Queue{}, time.Now(), ""),
 	"worker":            ui.NewWorker(runner.Worker{}, time.Now()),
 	"status":            (&ui.Status{}).Record(),

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -189,11 +189,11 @@ func remove(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]run
 }
 
 func resume(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
-	return admin.ResumeTasks(ctx, r, ids)
+	return ui.ResumeTasks(ctx, r, ids)
 }
 
 func putFirst(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
-	return admin.PutFirst(ctx, r, ids)
+	return ui.PutFirst(ctx, r, ids)
 }
 
 // summary counts the changed tasks, and names those that were not changed.

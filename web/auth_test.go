@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -249,36 +249,36 @@ func TestOnlyItsOwnerCanUseUnixSocket(t *testing.T) {
 func TestUnsafeTokenFileIsRejected(t *testing.T) {
 	r := open(t)
 	file := filepath.Join(t.TempDir(), "token")
-	token, err := admin.Store(r).Token(file)
+	token, err := db.Of(r).Token(file)
 	if err != nil || len(token) != 26 {
 		t.Fatalf("got a token of %d bytes, error %v; want 26 bytes", len(token), err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("got mode %v, error %v; want 0600", info.Mode(), err)
 	}
-	if again, err := admin.Store(r).Token(file); again != token || err != nil {
+	if again, err := db.Of(r).Token(file); again != token || err != nil {
 		t.Errorf("second call: got token %q, error %v; want the same token", again, err)
 	}
 	testkit.NoError(t, os.Chmod(file, 0o644))
-	if _, err := admin.Store(r).Token(file); !errors.Is(err, jobs.ErrPermission) {
+	if _, err := db.Of(r).Token(file); !errors.Is(err, jobs.ErrPermission) {
 		t.Errorf("a file that others may read: got error %v, want %v", err, jobs.ErrPermission)
 	}
 	link := filepath.Join(t.TempDir(), "link")
 	testkit.NoError(t, os.Symlink(file, link))
-	if _, err := admin.Store(r).Token(link); !errors.Is(err, jobs.ErrPermission) {
+	if _, err := db.Of(r).Token(link); !errors.Is(err, jobs.ErrPermission) {
 		t.Errorf("a symbolic link: got error %v, want %v", err, jobs.ErrPermission)
 	}
 	if os.Getuid() == 0 { // only root can test that the server rejects a file of another user
 		planted := filepath.Join(t.TempDir(), "token")
 		testkit.NoError(t, errors.Join(os.WriteFile(planted, []byte(token), 0o600), os.Chown(planted, 65534, 65534)))
-		if _, err := admin.Store(r).Token(planted); !errors.Is(err, jobs.ErrPermission) {
+		if _, err := db.Of(r).Token(planted); !errors.Is(err, jobs.ErrPermission) {
 			t.Errorf("a file of another user: got error %v, want %v", err, jobs.ErrPermission)
 		}
 	}
 	for mode, want := range map[os.FileMode]error{0o777: jobs.ErrPermission, 0o777 | os.ModeSticky: nil, 0o755: nil} {
 		dir := filepath.Join(t.TempDir(), "open")
 		testkit.NoError(t, errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode)))
-		if _, err := admin.Store(r).Token(filepath.Join(dir, "token")); !errors.Is(err, want) {
+		if _, err := db.Of(r).Token(filepath.Join(dir, "token")); !errors.Is(err, want) {
 			t.Errorf("a directory of mode %v: got error %v, want %v", mode, err, want)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "token")); (err == nil) != (want == nil) {
@@ -287,7 +287,7 @@ func TestUnsafeTokenFileIsRejected(t *testing.T) {
 	}
 	short := filepath.Join(t.TempDir(), "short")
 	testkit.NoError(t, os.WriteFile(short, []byte("hunter2\n"), 0o600))
-	if _, err := admin.Store(r).Token(short); !errors.Is(err, jobs.ErrInvalid) {
+	if _, err := db.Of(r).Token(short); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("a short token: got error %v, want %v", err, jobs.ErrInvalid)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 	"example.com/runner/web"
@@ -46,7 +46,7 @@ func BenchmarkPages(b *testing.B) {
 			}
 		})
 	}
-	_, wal := admin.Store(r).Size()
+	_, wal := db.Of(r).Size()
 	b.Logf("the write-ahead log has %d bytes", wal)
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/chromedp"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -94,7 +94,7 @@ func TestEditIsShownOnOpenPagesInBrowser(t *testing.T) {
 
 	b.open(fmt.Sprintf("/tasks/%d", id))
 	eval[bool](b, "document.querySelector('.again').open = true")
-	_, err := admin.Edit(t.Context(), r, id, func(_ jobs.Task, s *jobs.Spec) error {
+	_, err := ui.Edit(t.Context(), r, id, func(_ jobs.Task, s *jobs.Spec) error {
 		s.Priority, s.Label = 9, "the edited task"
 		return nil
 	})

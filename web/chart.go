@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
 )
@@ -44,11 +44,11 @@ type chart struct {
 	Spans   []tab
 	Plot    plot
 	Summary string
-	Whole   admin.Trend
-	Steps   []admin.TrendStep // those with at least one ended task, the latest first
+	Whole   trend
+	Steps   []trendStep // those with at least one ended task, the latest first
 }
 
-func newChart(p page, s span, whole admin.Trend) *chart {
+func newChart(p page, s span, whole trend) *chart {
 	c := &chart{page: p, Span: s, Spans: spanTabs(chartSpans, s, p.Base+"/?range="), Whole: whole}
 	for _, step := range slices.Backward(whole.Steps) {
 		if len(step.Ended) > 0 {
@@ -64,7 +64,7 @@ func newChart(p page, s span, whole admin.Trend) *chart {
 
 // Link returns the URL of the list of the tasks that ended in a state during a
 // step.
-func (c *chart) Link(step admin.TrendStep, state string) string {
+func (c *chart) Link(step trendStep, state string) string {
 	return c.Find(search.KeyState, state, search.KeySince, searchTime(step.At), search.KeyUntil, searchTime(step.At.Add(c.Span.step)))
 }
 
@@ -181,7 +181,7 @@ func spark(values []float64, class string) template.HTML {
 func (h *handler) lastHour(ctx context.Context, now time.Time) ([]map[string]int, error) {
 	const steps, length = 20, 3 * time.Minute
 	since := now.Truncate(time.Minute).Add(time.Minute - steps*length)
-	return admin.Store(h.r).ThroughputByQueue(ctx, since, length, steps)
+	return db.Of(h.r).ThroughputByQueue(ctx, since, length, steps)
 }
 
 // sparkOf draws the steps of one queue.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
@@ -39,7 +39,7 @@ type relatedTasks struct {
 // are none.
 func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedTasks, error) {
 	v := &relatedTasks{page: p, Task: t}
-	on, by, more, err := admin.Store(h.r).Related(ctx, t.ID, maxRelated)
+	on, by, more, err := db.Of(h.r).Related(ctx, t.ID, maxRelated)
 	before, behind := slices.Concat(on...), slices.Concat(by...) // the nearest come first
 	n := len(before) + len(behind)
 	if err != nil || n == 0 {
@@ -50,11 +50,11 @@ func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedT
 	before = before[:min(len(before), max(room/2, room-len(behind)))]
 	behind = behind[:min(len(behind), room-len(before))]
 	ids := slices.Concat(before, []int64{t.ID}, behind)
-	if v.names, err = admin.Store(h.r).Names(ctx, ids); err != nil {
+	if v.names, err = db.Of(h.r).Names(ctx, ids); err != nil {
 		return nil, err
 	}
 
-	links, err := admin.Store(h.r).DependenciesAmong(ctx, ids, maxLinks)
+	links, err := db.Of(h.r).DependenciesAmong(ctx, ids, maxLinks)
 	if err != nil {
 		return nil, err
 	}
@@ -128,12 +128,12 @@ type line struct {
 
 // newGraph puts each task into the first column to the right of the tasks that
 // it waits for. In its column it stands near them, so that few lines cross.
-func (v *relatedTasks) newGraph(ids []int64, links []admin.DependencyLink) *graph {
+func (v *relatedTasks) newGraph(ids []int64, links []db.DependencyLink) *graph {
 	g := &graph{}
 	column, dependencies := map[int64]int{}, map[int64][]int64{}
 	// A task depends only on tasks with lower ids. So in this order the column
 	// of a dependency is known.
-	slices.SortFunc(links, func(a, b admin.DependencyLink) int {
+	slices.SortFunc(links, func(a, b db.DependencyLink) int {
 		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.On, b.On))
 	})
 	for _, l := range links {
@@ -205,7 +205,7 @@ func (g *graph) addColumn(v *relatedTasks, column int, ids []int64, nodes map[in
 }
 
 // connect adds the lines. It leaves out the longest ones if there are too many.
-func (g *graph) connect(links []admin.DependencyLink, nodes map[int64]*node) {
+func (g *graph) connect(links []db.DependencyLink, nodes map[int64]*node) {
 	seen := map[line]bool{}
 	for _, l := range links {
 		if one := (line{nodes[l.On], nodes[l.Task], l.Any}); !seen[one] {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/ui"
@@ -23,7 +22,7 @@ type groupView struct {
 
 // readFailures returns the tasks of a filter that failed last.
 func (h *handler) readFailures(ctx context.Context, filter jobs.Filter, limit int) ([]jobs.Task, error) {
-	list, err := admin.Failures(ctx, h.r, filter, limit)
+	list, err := ui.Failures(ctx, h.r, filter, limit)
 	return h.redactAll(list), err
 }
 

@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -67,8 +66,8 @@ type handler struct {
 	cross      *http.CrossOriginProtection
 	mux        *http.ServeMux
 	live       live
-	trends     cache[admin.Trend] // by name of the span
-	workerRuns cache[workerRuns]  // by name of the span
+	trends     cache[trend]      // by name of the span
+	workerRuns cache[workerRuns] // by name of the span
 	counts     cache[[]runner.Queue]
 	clicks     cache[string]  // what the last runs of schedules did, by name
 	questions  cache[[]int64] // ids of the tasks that a question has named

@@ -6,7 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
+	"example.com/runner/runner"
 )
 
 // healthz responds with 200 while the process runs.
@@ -37,7 +38,7 @@ func (h *handler) unreadyReason(ctx context.Context) string {
 	switch {
 	case err != nil:
 		return "the database cannot be read"
-	case admin.Writable(h.r) != nil:
+	case writable(h.r) != nil:
 		return "the database cannot be written"
 	}
 
@@ -48,4 +49,13 @@ func (h *handler) unreadyReason(ctx context.Context) string {
 	}
 
 	return "no worker was seen within " + heartbeatTimeout.String()
+}
+
+// writable returns an error if a process could write nothing: another file has
+// the database's path, or the disk is full.
+func writable(r *runner.Runner) error {
+	if err := db.Of(r).Replaced(); err != nil {
+		return err
+	}
+	return db.Of(r).Space()
 }

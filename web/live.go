@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/runner"
 )
 
@@ -67,7 +67,7 @@ func (l *live) run(ctx context.Context, p *poll) {
 	defer close(p.ended)
 	defer p.stop()
 
-	_ = admin.Changes(ctx, l.r, pollInterval, func() {
+	_ = changes(ctx, l.r, pollInterval, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		close(p.changed)
@@ -78,6 +78,43 @@ func (l *live) run(ctx context.Context, p *poll) {
 
 	if l.poll == p {
 		l.poll = nil
+	}
+}
+
+// changes calls changed after commits of any process, but at most once in
+// every. It returns when ctx ends, or with jobs.ErrReplaced. Runner.Changes
+// detects commits earlier, but its work grows with the number of commits. This
+// doesn't.
+func changes(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+
+	commits := make(chan struct{}, 1)
+	if err := db.Of(r).Watch(ctx, every, func(bool) {
+		select {
+		case commits <- struct{}{}:
+		default:
+		}
+	}); err != nil {
+		return err
+	}
+
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+
+	for next := commits; ; {
+		select {
+		case <-next:
+			changed()
+			next = nil
+		case <-ticker.C:
+			if err := db.Of(r).Replaced(); err != nil {
+				return err
+			}
+			next = commits
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 

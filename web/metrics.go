@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -109,7 +110,7 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 		return nil, err
 	}
 
-	totals, err := admin.Store(h.r).Totals(ctx)
+	totals, err := db.Of(h.r).Totals(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -158,14 +159,14 @@ func oneIf(condition bool) float64 {
 }
 
 func (c *collection) workers(workers []runner.Worker) {
-	alive, busy, slots := admin.LiveWorkers(workers)
+	alive, busy, slots := ui.LiveWorkers(workers)
 	c.gauge("runner_workers", "Workers that are alive.").add(float64(alive))
 	total := c.gauge("runner_slots", "Slots of all workers that are alive.")
 	total.add(float64(busy), "state", "busy")
 	total.add(float64(max(slots-busy, 0)), "state", "free")
 }
 
-func (c *collection) attempts(totals []admin.Total, queues []runner.Queue) {
+func (c *collection) attempts(totals []db.Total, queues []runner.Queue) {
 	attempts := c.counter("runner_attempts_total",
 		"Attempts that ended, by result: completed, or the reason of the failure. Workers update it with their heartbeats.")
 	losses := c.counter("runner_losses_total", "Attempts whose worker was lost.")
@@ -204,14 +205,14 @@ func (c *collection) schedules(schedules []jobs.Schedule) {
 // process adds the metrics for the size of the database and for the counters of
 // this process.
 func (c *collection) process(r *runner.Runner) {
-	file, wal := admin.Store(r).Size()
+	file, wal := db.Of(r).Size()
 	size := c.gauge("runner_db_bytes", "Size of the database file and of its write-ahead log.")
 	size.add(float64(file), "file", "db")
 	size.add(float64(wal), "file", "wal")
 	c.gauge("runner_build_info", "Always 1; the version is a label.").add(1, "version", runner.Version)
 	c.counter("runner_fenced_total",
 		"Results and heartbeats of this process that were rejected because a newer attempt owns the task.").
-		add(float64(admin.Store(r).Fenced.Load()))
+		add(float64(db.Of(r).Fenced.Load()))
 	c.counter("runner_busy_retries_total",
-		"How often writes of this process waited for another process.").add(float64(admin.Store(r).BusyRetries()))
+		"How often writes of this process waited for another process.").add(float64(db.Of(r).BusyRetries()))
 }

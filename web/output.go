@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 )
 
@@ -91,7 +91,7 @@ func (h *handler) readTail(ctx context.Context, a jobs.Attempt) (chunks []jobs.C
 	var parts [][]jobs.Chunk // the newest part comes first
 	before, found, bytes := int64(math.MaxInt64), 0, 0
 	for limit := maxChunks; ; limit = min(2*limit, 64*maxChunks) {
-		part, err := admin.OutputBefore(ctx, h.r, a, before, limit)
+		part, err := ui.OutputBefore(ctx, h.r, a, before, limit)
 		if err != nil {
 			return nil, false, err
 		}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/ui"
@@ -195,8 +195,8 @@ func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error
 			continue
 		}
 
-		trend, err := h.trends.get(s.Name, func() (admin.Trend, time.Duration, error) {
-			trend, err := admin.ReadTrend(ctx, h.r, s.step, int(s.length/s.step))
+		trend, err := h.trends.get(s.Name, func() (trend, time.Duration, error) {
+			trend, err := readTrend(ctx, h.r, s.step, int(s.length/s.step))
 			return trend, s.fresh, err
 		})
 		if err != nil {
@@ -236,7 +236,7 @@ func (v *overviewView) Failures(failures, tasks int) string {
 	return humanize.Plural(failures, "failure")
 }
 
-func (v *overviewView) queue(q runner.Queue, holds admin.Holds, hour []map[string]int) queueView {
+func (v *overviewView) queue(q runner.Queue, holds ui.Holds, hour []map[string]int) queueView {
 	view := queueView{
 		Queue:     q,
 		FailedDay: q.Ended[jobs.Failed],
@@ -290,7 +290,7 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 		ids = append(ids, w.Running[:min(len(w.Running), maxTasksShown)]...)
 	}
 
-	tasks, err := admin.Store(h.r).ByID(ctx, ids)
+	tasks, err := db.Of(h.r).ByID(ctx, ids)
 	views := make([]workerView, len(list))
 	for i, w := range list {
 		views[i] = workerView{Worker: w, Queues: ui.ServedQueues(w, ", ")}

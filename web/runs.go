@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/ui"
@@ -46,7 +46,7 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 	}
 
 	h.redactAll(list)
-	before, err := admin.FailedBefore(ctx, h.r, list)
+	before, err := failedBefore(ctx, h.r, list)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (h *handler) newRuns(ctx context.Context, p page, list []jobs.Task) (*runs,
 		v.Rate = fmt.Sprintf("%.1f %%", float64(v.Failed)*100/float64(all))
 	}
 	if slices.Sort(took); len(took) > 0 {
-		v.P50, v.P95 = humanize.Took(admin.Rank(took, 50)), humanize.Took(admin.Rank(took, 95))
+		v.P50, v.P95 = humanize.Took(rank(took, 50)), humanize.Took(rank(took, 95))
 	}
 
 	v.setStrip(p, list, before)
@@ -186,8 +186,18 @@ func (h *handler) readStarted(ctx context.Context, filter jobs.Filter) (list []j
 	}
 
 	filter.States = jobs.Finished()
-	ended, rest, err := admin.Store(h.r).ListPart(ctx, filter, admin.Part{Sort: admin.ByEnd, Limit: maxRuns, Look: lookTasks})
+	ended, rest, err := db.Of(h.r).ListPart(ctx, filter, db.Part{Sort: db.ByEnd, Limit: maxRuns, Look: lookTasks})
 	list = append(list, ended...)
 	list = list[:min(len(list), maxRuns)]
 	return list, rest.ID > 0 || len(list) == maxRuns, err
+}
+
+// failedBefore returns the ids of those tasks that have failed for good and
+// were then retried. Their state tells only of the retry.
+func failedBefore(ctx context.Context, r *runner.Runner, list []jobs.Task) (map[int64]bool, error) {
+	ids := make([]int64, len(list))
+	for i, t := range list {
+		ids[i] = t.ID
+	}
+	return db.Of(r).FailedBefore(ctx, ids)
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
@@ -53,7 +53,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error
 			failed++
 		}
 		if i < maxSchedules {
-			if view.Runs, err = admin.ScheduleRuns(ctx, h.r, s.Name, maxRunsShown); err != nil {
+			if view.Runs, err = ui.ScheduleRuns(ctx, h.r, s.Name, maxRunsShown); err != nil {
 				return nil, err
 			}
 
@@ -113,7 +113,7 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error)
 	v := &schedulePage{page: h.newPage(req, "Schedule "+s.Name)}
 	v.Schedule = v.schedule(s)
 	const format = "Mon 2 Jan 2006 15:04:05 MST"
-	ticks, err := admin.NextTicks(s, ticksShown)
+	ticks, err := db.NextTicks(s, ticksShown)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error)
 		v.Ticks = append(v.Ticks, tickView{at, there.Format(format), here.Format(format)})
 	}
 
-	list, err := admin.ScheduleRuns(ctx, h.r, s.Name, maxSample)
+	list, err := ui.ScheduleRuns(ctx, h.r, s.Name, maxSample)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -109,8 +109,8 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 
 	s, auth := &Server{socket: socket}, &authenticator{public: public}
 	if !o.NoToken {
-		s.file = cmp.Or(o.TokenFile, admin.Store(r).TokenFile())
-		if auth.token, err = admin.Store(r).Token(o.TokenFile); err != nil {
+		s.file = cmp.Or(o.TokenFile, db.Of(r).TokenFile())
+		if auth.token, err = db.Of(r).Token(o.TokenFile); err != nil {
 			return nil, err
 		}
 	}

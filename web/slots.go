@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
@@ -18,11 +18,11 @@ import (
 // of the starts, into the first row that is free, or else into the one that
 // becomes free first: the tasks of a batch share a slot.
 type slotDrawing struct {
-	worker  admin.WorkerRuns
+	worker  db.WorkerRuns
 	s       span
 	at      time.Time // time at the right end of the drawing
 	from    time.Time // attempts that ended before this time may be missing
-	rows    [][]admin.Run
+	rows    [][]db.Run
 	Hidden  int // number of attempts in slots that are not drawn
 	bars    []*slotBar
 	Plot    plot
@@ -33,14 +33,14 @@ type slotDrawing struct {
 type slotBar struct {
 	Slot     int // number of the slot, from 1
 	From, To time.Time
-	runs     []admin.Run
+	runs     []db.Run
 	Link     string
 	Name     string // name of the task of a single attempt, or how many attempts the bar has
 	Result   string
 }
 
-func newSlotDrawing(w admin.WorkerRuns, rows int, runs workerRuns, s span) *slotDrawing {
-	d := &slotDrawing{worker: w, s: s, at: runs.at, from: runs.from, rows: make([][]admin.Run, rows)}
+func newSlotDrawing(w db.WorkerRuns, rows int, runs workerRuns, s span) *slotDrawing {
+	d := &slotDrawing{worker: w, s: s, at: runs.at, from: runs.from, rows: make([][]db.Run, rows)}
 	free := make([]time.Time, max(w.Slots, 1)) // time at which each slot becomes free
 	for _, r := range w.Runs {
 		slot := slices.IndexFunc(free, func(t time.Time) bool { return !t.After(r.StartedAt) })
@@ -70,7 +70,7 @@ func (d *slotDrawing) begin() time.Time { return d.at.Add(-d.s.length) }
 
 // end returns the time at which an attempt ended, or the right end of the
 // drawing if it's still running.
-func (d *slotDrawing) end(r admin.Run) time.Time {
+func (d *slotDrawing) end(r db.Run) time.Time {
 	if r.FinishedAt.IsZero() {
 		return d.at
 	}
@@ -83,8 +83,8 @@ func (d *slotDrawing) end(r admin.Run) time.Time {
 func (d *slotDrawing) group(cells int) {
 	d.bars = nil
 	cell := d.s.length / time.Duration(cells)
-	isShort := func(r admin.Run) bool { return d.end(r).Sub(r.StartedAt) < cell }
-	cellOf := func(r admin.Run) time.Duration { return r.StartedAt.Sub(d.begin()) / cell }
+	isShort := func(r db.Run) bool { return d.end(r).Sub(r.StartedAt) < cell }
+	cellOf := func(r db.Run) time.Duration { return r.StartedAt.Sub(d.begin()) / cell }
 	for row, runs := range d.rows {
 		var last *slotBar
 		for _, r := range runs {
@@ -163,7 +163,7 @@ func (d *slotDrawing) rect(b *slotBar) rect {
 	return rect{class, min(x, 100-width), y, width, slotHeight - 3}
 }
 
-func statesOf(runs []admin.Run) map[jobs.State]int {
+func statesOf(runs []db.Run) map[jobs.State]int {
 	counts := map[jobs.State]int{}
 	for _, r := range runs {
 		counts[r.State]++

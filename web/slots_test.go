@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
@@ -17,14 +17,14 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 // seconds before noon; "-" stands for a missing end.
 func drawingOf(t *testing.T, slots, rows, cells int, runs ...string) *slotDrawing {
 	t.Helper()
-	w := admin.WorkerRuns{Name: "w", Slots: slots, StartedAt: noon.Add(-time.Hour)}
+	w := db.WorkerRuns{Name: "w", Slots: slots, StartedAt: noon.Add(-time.Hour)}
 	for i, text := range runs {
 		var from float64
 		var to, state string
 		if _, err := fmt.Sscan(text, &from, &to, &state); err != nil {
 			t.Fatal(err)
 		}
-		r := admin.Run{TaskID: int64(i + 1), State: jobs.State(state), StartedAt: noon.Add(-time.Duration(from * float64(time.Second)))}
+		r := db.Run{TaskID: int64(i + 1), State: jobs.State(state), StartedAt: noon.Add(-time.Duration(from * float64(time.Second)))}
 		if to != "-" {
 			d, err := time.ParseDuration(to + "s")
 			if err != nil {
@@ -94,12 +94,12 @@ func TestPageOfWorkersHasAtMostMaxBars(t *testing.T) {
 	runs := workerRuns{at: noon, from: noon.Add(-10 * time.Minute)}
 	v := &workersPage{page: page{Now: noon}}
 	for n := range 5 {
-		w := admin.WorkerRuns{Name: fmt.Sprint("w", n), Slots: 40, StartedAt: noon.Add(-time.Hour)}
+		w := db.WorkerRuns{Name: fmt.Sprint("w", n), Slots: 40, StartedAt: noon.Add(-time.Hour)}
 		for i := range 2000 {
 			at := noon.Add(-time.Duration(2000-i) * 300 * time.Millisecond)
 			end := at.Add(290 * time.Millisecond)
 			for range 3 {
-				w.Runs = append(w.Runs, admin.Run{TaskID: 1, State: jobs.Completed, StartedAt: at, FinishedAt: end})
+				w.Runs = append(w.Runs, db.Run{TaskID: 1, State: jobs.Completed, StartedAt: at, FinishedAt: end})
 			}
 		}
 		v.Workers = append(v.Workers, workerStrip{Name: w.Name, worker: w})

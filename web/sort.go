@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 )
 
@@ -103,9 +103,9 @@ func (h *handler) part(ctx context.Context, filter jobs.Filter, order, from stri
 	}
 
 	look := lookAt(filter, order, from)
-	var rest admin.Mark
-	p.tasks, rest, err = admin.Store(h.r).ListPart(ctx, filter,
-		admin.Part{Sort: sorts[order], After: after, Limit: limit + 1, Look: look})
+	var rest db.Mark
+	p.tasks, rest, err = db.Of(h.r).ListPart(ctx, filter,
+		db.Part{Sort: sorts[order], After: after, Limit: limit + 1, Look: look})
 	h.redactAll(p.tasks)
 	switch {
 	case rest.ID > 0:
@@ -118,22 +118,22 @@ func (h *handler) part(ctx context.Context, filter jobs.Filter, order, from stri
 	return p, err
 }
 
-var sorts = map[string]admin.Sort{sortByID: admin.ByID, sortByEnd: admin.ByEnd, sortByDue: admin.ByDue}
+var sorts = map[string]db.Sort{sortByID: db.ByID, sortByEnd: db.ByEnd, sortByDue: db.ByDue}
 
 // markOf returns the place of a task in a list.
-func markOf(t jobs.Task, order string) admin.Mark {
+func markOf(t jobs.Task, order string) db.Mark {
 	switch order {
 	case sortByID:
-		return admin.Mark{ID: t.ID}
+		return db.Mark{ID: t.ID}
 	case sortByDue:
-		return admin.Mark{At: t.RunAt, ID: t.ID}
+		return db.Mark{At: t.RunAt, ID: t.ID}
 	}
-	return admin.Mark{At: t.FinishedAt, ID: t.ID}
+	return db.Mark{At: t.FinishedAt, ID: t.ID}
 }
 
 // markText returns a place for a URL: the id, and before it the time if the
 // list is sorted by time.
-func markText(order string, m admin.Mark) string {
+func markText(order string, m db.Mark) string {
 	if order == sortByID {
 		return fmt.Sprint(m.ID)
 	}
@@ -141,7 +141,7 @@ func markText(order string, m admin.Mark) string {
 }
 
 // parseMark parses what markText writes.
-func parseMark(order, text string) (m admin.Mark, err error) {
+func parseMark(order, text string) (m db.Mark, err error) {
 	if text == "" {
 		return m, nil
 	}

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/taskspec"
@@ -35,7 +35,7 @@ type taskView struct {
 	Args        *document // arguments of a function; nil for a command
 	Result      *document
 	Error       string
-	Changes     []admin.TaskChange // last changes by users
+	Changes     []db.TaskChange // last changes by users
 	Attempts    []attemptView
 	Log         *logView
 	Related     *relatedTasks // drawing of all dependencies; nil if there are none

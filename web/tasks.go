@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/ui"
@@ -106,7 +106,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 		return nil, err
 	}
 
-	holds, err := admin.ReadHolds(ctx, h.r)
+	holds, err := ui.ReadHolds(ctx, h.r)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (view, error) {
 func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	n, err := admin.Store(h.r).CountUpTo(ctx, filter, maxCount+1)
+	n, err := db.Of(h.r).CountUpTo(ctx, filter, maxCount+1)
 	if err != nil {
 		return -1
 	}
@@ -173,7 +173,7 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, 
 		t := tab{Name: name, Link: v.search(link...), Selected: slices.Equal(states, filter.States)}
 		isCounted := name != string(jobs.Completed) && name != string(jobs.Cancelled) && name != string(jobs.Blocked)
 		if isCounted && len(others) == 0 {
-			n, err := admin.Store(h.r).CountUpTo(ctx, jobs.Filter{States: states}, maxCount+1)
+			n, err := db.Of(h.r).CountUpTo(ctx, jobs.Filter{States: states}, maxCount+1)
 			if err != nil {
 				return err
 			}
@@ -196,7 +196,7 @@ func verbs(isPossible func(search.Verb) bool) (list []string) {
 	return list
 }
 
-func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
+func (h *handler) taskRow(p page, t jobs.Task, holds ui.Holds) taskRow {
 	row := taskRow{Task: t, AttemptText: ui.Attempts(t), When: t.FinishedAt,
 		Note: humanize.Safe(ui.Note(t, holds, p.Now)),
 		Can:  verbs(func(verb search.Verb) bool { return canChange(verb, t.State) })}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -54,7 +54,7 @@ func TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused(t *testing.T) {
 	most := int64(0)
 	for n := range rounds {
 		runnerkit.Enqueue(t, r, large)
-		_, wal := admin.Store(r).Size()
+		_, wal := db.Of(r).Size()
 		most = max(most, wal)
 		if n%10 == 0 {
 			more()

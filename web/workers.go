@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/ui"
@@ -49,21 +49,21 @@ type workerStrip struct {
 	EndedAt     time.Time
 	Tasks       string // URL of the list of the worker's tasks
 	Drawing     *slotDrawing
-	worker      admin.WorkerRuns
+	worker      db.WorkerRuns
 }
 
 // workerRuns are the attempts of all workers in a span of time.
 type workerRuns struct {
 	at   time.Time // end of the span
 	from time.Time // attempts that ended earlier may be missing
-	list []admin.WorkerRuns
+	list []db.WorkerRuns
 	live []runner.Worker
 }
 
 func (h *handler) runsIn(ctx context.Context, s span, now time.Time) (workerRuns, error) {
 	return h.workerRuns.get(s.Name, func() (w workerRuns, fresh time.Duration, err error) {
 		w.at = now
-		if w.list, w.from, err = admin.Store(h.r).RunsByWorker(ctx, now.Add(-s.length), maxEnds); err != nil {
+		if w.list, w.from, err = db.Of(h.r).RunsByWorker(ctx, now.Add(-s.length), maxEnds); err != nil {
 			return w, 0, err
 		}
 		w.live, err = h.r.Workers(ctx)
@@ -104,7 +104,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 		}
 	}
 
-	names, err := admin.Store(h.r).Names(ctx, ids)
+	names, err := db.Of(h.r).Names(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (view, err
 // strips returns the workers of the page: those that live, in the order of
 // their starts, and then those that have ended.
 func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
-	add := func(w admin.WorkerRuns, state, queues string) {
+	add := func(w db.WorkerRuns, state, queues string) {
 		name := humanize.Safe(w.Name)
 		if v.Only != "" && v.Only != name {
 			return
@@ -131,8 +131,8 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 	live := map[string]bool{}
 	for _, w := range runs.live {
 		live[w.ID] = true
-		strip := admin.WorkerRuns{ID: w.ID, Name: w.Name, Slots: w.Slots, StartedAt: w.StartedAt}
-		if i := slices.IndexFunc(runs.list, func(r admin.WorkerRuns) bool { return r.ID == w.ID }); i >= 0 {
+		strip := db.WorkerRuns{ID: w.ID, Name: w.Name, Slots: w.Slots, StartedAt: w.StartedAt}
+		if i := slices.IndexFunc(runs.list, func(r db.WorkerRuns) bool { return r.ID == w.ID }); i >= 0 {
 			strip.Runs = runs.list[i].Runs
 		}
 		add(strip, w.State, ui.ServedQueues(w, ", "))
@@ -142,7 +142,7 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 		switch {
 		case live[w.ID]:
 		case w.EndedAt.IsZero(): // this worker has not ended, but has sent no heartbeat for two leases
-			add(w, admin.WorkerLost, "")
+			add(w, db.WorkerLost, "")
 		default:
 			add(w, "ended", "")
 		}

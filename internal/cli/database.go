@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"strings"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -57,13 +57,13 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 		return nil, err
 	}
 
-	store := admin.Store(r)
+	store := db.Of(r)
 	if store.Created() {
 		a.Printer.Note("created %s", r.Path())
 	}
 	if from := store.UpgradedFrom(); from > 0 {
 		a.Printer.Say("upgraded %s from schema %d to %d; an older runner cannot open it any more", r.Path(), from,
-			admin.SchemaVersion())
+			db.SchemaVersion())
 	}
 
 	return r, nil
@@ -94,7 +94,7 @@ func (d database) makeDir() error {
 // describe returns the path or address without the password, and where it comes
 // from unless it is the standard path.
 func (d database) describe() string {
-	text := admin.ParseAddress(d.Path).String()
+	text := db.ParseAddress(d.Path).String()
 	if d.from != "" {
 		text += "   (from " + d.from + ")"
 	}
@@ -109,7 +109,7 @@ func (a *App) FindDatabase(flag string) (database, error) {
 		return d, err
 	}
 
-	path, err := admin.ParseAddress(d.Path).Absolute()
+	path, err := db.ParseAddress(d.Path).Absolute()
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
 		return database{}, err
 	} else if err != nil {
@@ -180,7 +180,7 @@ func (a *App) OtherService() string {
 
 // HasPassword reports whether the address of the database contains a password.
 func (d database) HasPassword() bool {
-	return admin.ParseAddress(d.Path).HasPassword()
+	return db.ParseAddress(d.Path).HasPassword()
 }
 
 // ownsDirectory reports whether dir exists and belongs to this user. To root
@@ -201,7 +201,7 @@ func directoryOwner(dir string) (uid int, ok bool) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return 0, false
 	}
-	if uid, ok = admin.FileOwner(dir); !ok {
+	if uid, ok = db.FileOwner(dir); !ok {
 		uid = -1
 	}
 	return uid, true
@@ -210,7 +210,7 @@ func directoryOwner(dir string) (uid int, ok bool) {
 // SharedByHosts reports whether several hosts may use the database.
 func (a *App) SharedByHosts() bool {
 	d, err := a.Database()
-	return err == nil && !admin.ParseAddress(d.Path).LocalFile()
+	return err == nil && !db.ParseAddress(d.Path).LocalFile()
 }
 
 // RequireSafeDatabase returns an error if other users may write the database.
@@ -220,5 +220,5 @@ func (a *App) RequireSafeDatabase(insecurePerms bool) error {
 	if err != nil || insecurePerms {
 		return err
 	}
-	return admin.Insecure(d.Path, os.Geteuid())
+	return db.Insecure(d.Path, os.Geteuid())
 }

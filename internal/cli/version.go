@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
 )
@@ -42,7 +42,7 @@ func builtFrom() string {
 func Version() ui.Record {
 	release := strings.Split(runtime.Version(), ".") // without the patch number: go1.26 for go1.26.8
 	return ui.NewRecord("version", runner.Version, "commit", cmp.Or(commit, builtFrom()), "json_version", jsonVersion,
-		"schema", admin.SchemaVersion(), "sqlite", admin.EngineVersion(), "go", strings.Join(release[:min(2, len(release))], "."),
+		"schema", db.SchemaVersion(), "sqlite", db.EngineVersion(), "go", strings.Join(release[:min(2, len(release))], "."),
 		"os", runtime.GOOS, "arch", runtime.GOARCH)
 }
 
@@ -50,7 +50,7 @@ func Version() ui.Record {
 func PrintVersion(p *ui.Printer) error {
 	v := Version()
 	text := fmt.Sprintf("runner %s (commit %s, schema %d, sqlite %s, %s, %s/%s)", runner.Version,
-		cmp.Or(commit, builtFrom(), "unknown"), admin.SchemaVersion(), admin.EngineVersion(), v.Values("go")[0],
+		cmp.Or(commit, builtFrom(), "unknown"), db.SchemaVersion(), db.EngineVersion(), v.Values("go")[0],
 		runtime.GOOS, runtime.GOARCH)
 	return p.Answer(v, text+"\n", text)
 }

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/orphans"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -63,7 +64,7 @@ func (d *Doctor) checks() []check {
 		{"queues", d.problems(queuesText, "paused", "no_queue", "no_job"), true},
 		{"schedules", d.problems(schedulesText, "schedule_"), true},
 	}
-	if !admin.ParseAddress(d.Path).LocalFile() {
+	if !db.ParseAddress(d.Path).LocalFile() {
 		return append([]check{{"database", d.server, false}}, tasks...)
 	}
 
@@ -108,14 +109,14 @@ func (d *Doctor) database(_ context.Context, report reportFunc) error {
 		return d.OpenError
 	}
 
-	file, wal := admin.Store(d.Runner).Size()
-	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), admin.SchemaVersion(),
+	file, wal := db.Of(d.Runner).Size()
+	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), db.SchemaVersion(),
 		humanize.Size(file), humanize.Size(wal)), "")
 	return nil
 }
 
 func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
-	disk := admin.DiskOf(d.Path)
+	disk := db.DiskOf(d.Path)
 	var words []string
 	if disk.Kind != "" {
 		words = append(words, disk.Kind)
@@ -158,7 +159,7 @@ func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 
 	writers := "root"
 	for _, uid := range users {
-		if err := admin.Insecure(d.Path, uid); err != nil {
+		if err := db.Insecure(d.Path, uid); err != nil {
 			return err
 		}
 		switch uid {
@@ -166,7 +167,7 @@ func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 		case os.Geteuid():
 			writers = "this user and root"
 		default:
-			writers = admin.UserName(uid) + " and root"
+			writers = db.UserName(uid) + " and root"
 		}
 	}
 
@@ -196,7 +197,7 @@ func (d *Doctor) workerUsers(ctx context.Context) (users []int, err error) {
 	if users != nil {
 		return users, nil
 	}
-	if uid, ok := admin.FileOwner(d.Path); ok && uid != 0 {
+	if uid, ok := db.FileOwner(d.Path); ok && uid != 0 {
 		return []int{uid}, nil
 	}
 
@@ -210,7 +211,7 @@ func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 	}
 
 	began := time.Now()
-	damage, err := admin.Store(d.Runner).Integrity(ctx, d.Full)
+	damage, err := db.Of(d.Runner).Integrity(ctx, d.Full)
 	if err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 		report(Fail, name+": "+strings.Join(damage, "; "), "stop the workers, keep the file, restore a backup")
 		return nil
 	}
-	if err := admin.Store(d.Runner).Foreign(ctx); err != nil {
+	if err := db.Of(d.Runner).Foreign(ctx); err != nil {
 		return err
 	}
 
@@ -227,14 +228,14 @@ func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 }
 
 func (d *Doctor) wal(_ context.Context, report reportFunc) error {
-	_, wal := admin.Store(d.Runner).Size()
+	_, wal := db.Of(d.Runner).Size()
 	if wal < walWarn {
 		report(OK, humanize.Size(wal), "")
 		return nil
 	}
 
 	var names []string
-	for _, p := range admin.Store(d.Runner).Readers() {
+	for _, p := range db.Of(d.Runner).Readers() {
 		names = append(names, fmt.Sprintf("pid %d (%s)", p.PID, p.Name))
 	}
 
@@ -249,7 +250,7 @@ func (d *Doctor) wal(_ context.Context, report reportFunc) error {
 }
 
 func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
-	latest, err := admin.Store(d.Runner).MaxTimestamp(ctx)
+	latest, err := db.Of(d.Runner).MaxTimestamp(ctx)
 	if err != nil {
 		return err
 	}
@@ -271,7 +272,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 		return err
 	}
 
-	now := admin.Ticking(s.Schedules) // number of tasks and schedules that need a worker now
+	now := ui.Ticking(s.Schedules) // number of tasks and schedules that need a worker now
 	for _, q := range s.Queues {
 		now += q.Counts[jobs.Pending] + q.Counts[jobs.Running]
 	}
@@ -293,7 +294,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 
 // orphans reports processes that still run although their attempt has ended.
 func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
-	list, err := admin.OrphanProcesses(ctx, d.Runner)
+	list, err := orphans.Find(ctx, d.Runner)
 	for _, p := range list {
 		name := fmt.Sprintf("process %d (%s, state %s) of task %d", p.PID, p.Name, p.State, p.TaskID)
 		switch {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/runner"
 )
@@ -36,7 +36,7 @@ func oldPrograms(workers []runner.Worker, report reportFunc) {
 // none, because other programs may make the backups.
 func (d *Doctor) backup(_ context.Context, report reportFunc) error {
 	const try = "runner backup FILE"
-	at := admin.Store(d.Runner).LastBackup()
+	at := db.Of(d.Runner).LastBackup()
 	switch age := d.Now.Sub(at); {
 	case at.IsZero():
 		report(OK, "runner has made no backup", try)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 )
 
@@ -13,12 +13,12 @@ func (d *Doctor) server(ctx context.Context, report reportFunc) error {
 	if d.OpenError != nil {
 		return d.OpenError
 	}
-	if err := admin.Store(d.Runner).Foreign(ctx); err != nil {
+	if err := db.Of(d.Runner).Foreign(ctx); err != nil {
 		return err
 	}
 
-	s := admin.Store(d.Runner).Server()
-	bytes, _ := admin.Store(d.Runner).Size()
+	s := db.Of(d.Runner).Server()
+	bytes, _ := db.Of(d.Runner).Size()
 	if s.Skew.Abs() > clockSlack {
 		report(Warn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host differs by %v",
 			d.Runner.Path(), s.Version/10000, s.Skew.Abs()), "timedatectl status")

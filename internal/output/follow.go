@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -132,7 +132,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	f.any = true
 	for limit := 8; ; limit *= 4 {
-		chunks, err := admin.OutputBefore(ctx, r, a, math.MaxInt64, limit)
+		chunks, err := ui.OutputBefore(ctx, r, a, math.MaxInt64, limit)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -98,7 +97,7 @@ func NoteWorkers(ctx context.Context, r *runner.Runner, p *ui.Printer, service, 
 	}
 
 	list, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(list); err != nil || alive > 0 {
+	if alive, _, _ := ui.LiveWorkers(list); err != nil || alive > 0 {
 		return err
 	}
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -126,7 +126,7 @@ func (w Tasks) Gone(p *ui.Printer) error {
 // NoneInBatch returns an error if a batch has no tasks: it doesn't exist, or
 // its tasks were deleted.
 func NoneInBatch(ctx context.Context, r *runner.Runner, id int64) error {
-	n, err := admin.Store(r).CountUpTo(ctx, jobs.Filter{Batch: id}, 1)
+	n, err := db.Of(r).CountUpTo(ctx, jobs.Filter{Batch: id}, 1)
 	if err == nil && n == 0 {
 		err = ui.NotFound("runner list", "no tasks in batch %d", id)
 	}

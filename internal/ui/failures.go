@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -18,10 +18,18 @@ import (
 // group them: those that failed last.
 const MaxGrouped = 10_000
 
+// Failures returns at most n failed tasks that a filter selects, the latest
+// failure first.
+func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, n int) ([]jobs.Task, error) {
+	filter.States = []jobs.State{jobs.Failed}
+	tasks, _, err := db.Of(r).ListPart(ctx, filter, db.Part{Sort: db.ByEnd, Limit: n})
+	return tasks, err
+}
+
 // ReadFailures groups the failed tasks that a filter selects, largest group
 // first. It reads at most limit tasks: those that failed last.
 func ReadFailures(ctx context.Context, r *runner.Runner, filter jobs.Filter, limit int) ([]FailureGroup, error) {
-	tasks, err := admin.Failures(ctx, r, filter, limit)
+	tasks, err := Failures(ctx, r, filter, limit)
 	return GroupFailures(tasks), err
 }
 

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -29,7 +28,7 @@ const maxErrorCell = 30
 
 // TaskSheet is the list of tasks. With wide, its table has all columns, and
 // lines that may be wider than the terminal.
-func TaskSheet(held admin.Holds, now time.Time, wide bool) Sheet[jobs.Task] {
+func TaskSheet(held Holds, now time.Time, wide bool) Sheet[jobs.Task] {
 	return Sheet[jobs.Task]{
 		Row:    func(t jobs.Task) Record { return listRow(t, held, now, wide) },
 		Record: func(t jobs.Task) Record { return NewTask(t, now) },
@@ -39,7 +38,7 @@ func TaskSheet(held admin.Holds, now time.Time, wide bool) Sheet[jobs.Task] {
 }
 
 // listRow returns the row of a task. Its keys are those of the line in a pipe.
-func listRow(t jobs.Task, held admin.Holds, now time.Time, wide bool) Record {
+func listRow(t jobs.Task, held Holds, now time.Time, wide bool) Record {
 	usual, lasted := strconv.Itoa(taskspec.DefaultPriority), ""
 	failure := failureText(t)
 	shown := humanize.Cut(failure, maxErrorCell)

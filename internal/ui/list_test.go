@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
@@ -65,7 +64,7 @@ func sampleTasks() []jobs.Task {
 // columns.
 func listText(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := termtest.Printer(columns)
-	_ = ui.TaskSheet(admin.Holds{}, noonCET, wide).Print(p, tasks) // Flush returns the error
+	_ = ui.TaskSheet(ui.Holds{}, noonCET, wide).Print(p, tasks) // Flush returns the error
 	p.Flush()
 	return out.String()
 }

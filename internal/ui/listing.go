@@ -5,7 +5,7 @@ import (
 	"context"
 	"slices"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -23,7 +23,7 @@ type Listing struct {
 
 // Print prints the selected tasks.
 func (o Listing) Print(ctx context.Context, r *runner.Runner, p *Printer) error {
-	held, err := admin.ReadHolds(ctx, r)
+	held, err := ReadHolds(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -120,10 +120,10 @@ func (o Listing) compared() int { return cmp.Or(o.Compared, maxCompared) }
 // search by metadata has stopped, or 0.
 func (o Listing) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) (rest int64, err error) {
 	const page = 1000
-	filter, part, left := o.Filter, admin.Part{}, o.Rows
+	filter, part, left := o.Filter, db.Part{}, o.Rows
 	switch {
 	case o.ByDue:
-		part.Sort = admin.ByDue
+		part.Sort = db.ByDue
 	case len(filter.Metadata) > 0 && o.Rows > 0:
 		part.Look = o.compared()
 	}
@@ -135,11 +135,11 @@ func (o Listing) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Tas
 		}
 
 		var tasks []jobs.Task
-		var stop admin.Mark
+		var stop db.Mark
 		if o.Oldest {
 			tasks, err = r.List(ctx, filter, runner.Page{Limit: part.Limit, Oldest: true})
 		} else {
-			tasks, stop, err = admin.Store(r).ListPart(ctx, filter, part)
+			tasks, stop, err = db.Of(r).ListPart(ctx, filter, part)
 		}
 		if err != nil {
 			return 0, err
@@ -156,7 +156,7 @@ func (o Listing) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Tas
 		}
 
 		last := tasks[len(tasks)-1]
-		part.After = admin.Mark{At: last.RunAt, ID: last.ID}
+		part.After = db.Mark{At: last.RunAt, ID: last.ID}
 		if o.Oldest {
 			filter.After = last.ID
 		}

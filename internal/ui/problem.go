@@ -9,7 +9,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -75,11 +75,11 @@ func (s *Status) sort() {
 func (s *Status) readyWorkers() (ready []runner.Worker) {
 	for _, w := range s.Workers {
 		switch {
-		case w.State == admin.WorkerLost && len(w.Running) > 0:
+		case w.State == db.WorkerLost && len(w.Running) > 0:
 			s.add("lost_worker", w.Name, "runner list -s running --worker "+shellescape.Quote(w.Name),
 				"worker %s has not been seen for %s and holds %s", w.Name, s.age(w.BeatAt),
 				humanize.Plural(len(w.Running), "task"))
-		case w.State == admin.WorkerReady && len(w.Jobs) > 0:
+		case w.State == db.WorkerReady && len(w.Jobs) > 0:
 			ready = append(ready, w)
 		}
 	}
@@ -88,7 +88,7 @@ func (s *Status) readyWorkers() (ready []runner.Worker) {
 
 // findIdleDatabase finds work in a database without a worker.
 func (s *Status) findIdleDatabase() {
-	unfinished, ticking := 0, admin.Ticking(s.Schedules)
+	unfinished, ticking := 0, Ticking(s.Schedules)
 	for _, q := range s.Queues {
 		for _, n := range q.Counts {
 			unfinished += n
@@ -211,7 +211,7 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 	var stuck []int64
 	for i := range running {
 		t := &running[i]
-		live := func(w runner.Worker) bool { return w.ID == t.WorkerID && w.State != admin.WorkerLost }
+		live := func(w runner.Worker) bool { return w.ID == t.WorkerID && w.State != db.WorkerLost }
 		if _, is := taskspec.Stuck(t, s.Now); is && slices.ContainsFunc(s.Workers, live) {
 			stuck = append(stuck, t.ID)
 		}
@@ -226,7 +226,7 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 		s.add("stuck", "", fmt.Sprintf("runner show %d", stuck[0]), "%s", what)
 	}
 
-	cursors, err := admin.Store(r).Cursors(ctx)
+	cursors, err := db.Of(r).Cursors(ctx)
 	for _, c := range cursors {
 		if !c.Since.IsZero() && s.Now.Sub(c.Since) > cursorBehind {
 			s.add("cursor_behind", c.Name, "runner delete --cursor "+shellescape.Quote(c.Name),

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -99,7 +99,7 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *Printer, f jobs.Filte
 			return nil
 		}
 
-		n, err := admin.Store(r).CountUpTo(ctx, filter, 1)
+		n, err := db.Of(r).CountUpTo(ctx, filter, 1)
 		if err != nil || n > 0 {
 			return err
 		}

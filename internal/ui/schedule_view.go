@@ -1,11 +1,12 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -81,7 +82,7 @@ func DrawSchedule(p *Printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 			{Name: "STATE", Text: string(t.State), Paint: StateColour},
 			{Name: "DUE", Text: humanize.Clock(DueOf(t), now)},
 			{Name: "TIME", Text: lasted, Right: true},
-			{Name: "NOTE", Text: Note(t, admin.Holds{}, now)},
+			{Name: "NOTE", Text: Note(t, Holds{}, now)},
 		}
 	}))
 	if len(runs) > 0 {
@@ -129,4 +130,14 @@ func scheduleRules(s jobs.Schedule) Record {
 	return NewRecord("cron", s.Cron, "zone", s.Zone,
 		"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped)),
 		"catch-up", catchUp, "jitter", jitter, "alert", alert, "on tick", onTick)
+}
+
+// ScheduleRuns returns the last n tasks of a schedule that weren't deleted,
+// newest first.
+func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]jobs.Task, error) {
+	ids, err := db.Of(r).Runs(ctx, name, n)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -19,7 +19,7 @@ type Status struct {
 	DBSize, wal int64
 	Now         time.Time
 	Queues      []runner.Queue
-	Holds       admin.Holds
+	Holds       Holds
 	Workers     []runner.Worker // workers with a recent heartbeat
 	Schedules   []jobs.Schedule
 	Problems    []Problem
@@ -41,7 +41,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, names []st
 		queues = slices.DeleteFunc(queues, func(q runner.Queue) bool { return !slices.Contains(names, q.Queue) })
 	}
 	s, err := StatusOf(ctx, r, now, queues, names)
-	s.DBSize, s.wal = admin.Store(r).Size()
+	s.DBSize, s.wal = db.Of(r).Size()
 	return s, err
 }
 
@@ -50,7 +50,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, names []st
 func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue,
 	names []string) (s Status, err error) {
 	s = Status{Path: r.Path(), Now: now, Queues: queues}
-	if s.Holds, err = admin.ReadHolds(ctx, r); err != nil {
+	if s.Holds, err = ReadHolds(ctx, r); err != nil {
 		return s, err
 	}
 
@@ -63,18 +63,18 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	}
 
 	paused := jobs.Filter{Queues: names, Paused: true}
-	if s.PausedTasks, err = admin.Store(r).CountUpTo(ctx, paused, maxPaused); err != nil {
+	if s.PausedTasks, err = db.Of(r).CountUpTo(ctx, paused, maxPaused); err != nil {
 		return s, err
 	}
 
-	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers)
+	s.Alive, s.Busy, s.Slots = LiveWorkers(s.Workers)
 
 	s.FindProblems()
 	if err = s.readProblems(ctx, r); err != nil {
 		return s, err
 	}
 
-	frozen, err := admin.Store(r).Frozen(ctx)
+	frozen, err := db.Of(r).Frozen(ctx)
 	if frozen != "" { // everything else is about a copy that nobody uses
 		s.Problems = append([]Problem{{Code: "moved", Message: frozen, Try: "--db, with the other database"}}, s.Problems...)
 	}
@@ -97,7 +97,7 @@ func ServedQueues(w runner.Worker, separator string) string {
 // WarnFrozen says on stderr that the database was moved, so what it holds is
 // old.
 func WarnFrozen(ctx context.Context, r *runner.Runner, p *Printer) error {
-	frozen, err := admin.Store(r).Frozen(ctx)
+	frozen, err := db.Of(r).Frozen(ctx)
 	if frozen != "" {
 		p.Say("%s; what it holds is old", frozen)
 	}
@@ -106,8 +106,8 @@ func WarnFrozen(ctx context.Context, r *runner.Runner, p *Printer) error {
 
 // Record returns the record of the status.
 func (s *Status) Record() Record {
-	return NewRecord("db", s.Path, "db_bytes", s.DBSize, "wal_bytes", s.wal, "schema", admin.SchemaVersion(),
-		"version", runner.Version, "paused", admin.AllPaused(s.Holds.Pauses), "paused_tasks", s.PausedTasks,
+	return NewRecord("db", s.Path, "db_bytes", s.DBSize, "wal_bytes", s.wal, "schema", db.SchemaVersion(),
+		"version", runner.Version, "paused", AllPaused(s.Holds.Pauses), "paused_tasks", s.PausedTasks,
 		"workers", s.workers(),
 		"queues", s.queues(),
 		"schedules", Records(s.Schedules, func(c jobs.Schedule) Record { return NewSchedule(c, s.Now, false) }),

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -50,7 +50,7 @@ func NewWorker(w runner.Worker, now time.Time) Record {
 	}
 
 	busy, state := len(w.Running), w.State
-	if state == admin.WorkerReady {
+	if state == db.WorkerReady {
 		state = ""
 	}
 

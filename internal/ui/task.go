@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -57,7 +56,7 @@ func Headline(t jobs.Task, now time.Time) string {
 	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
 	lasted, _ := Lasted(t, now)
 	var parts []string
-	switch word := Note(t, admin.Holds{}, now); {
+	switch word := Note(t, Holds{}, now); {
 	case t.State == jobs.Running:
 		parts = []string{attempt, "for " + humanize.Took(lasted), word}
 	case t.State == jobs.Retrying:
@@ -102,7 +101,7 @@ const maxNote = 24
 
 // Note returns the column NOTE of a list: the most important fact about a task,
 // in a word or two.
-func Note(t jobs.Task, h admin.Holds, now time.Time) string {
+func Note(t jobs.Task, h Holds, now time.Time) string {
 	if note := holdNote(t, h); note != "" {
 		return note
 	}
@@ -253,7 +252,7 @@ func shortProgress(p *jobs.Progress) string {
 
 // holdNote says in a word or two why a pending task can't start, or that a
 // running task's worker has died.
-func holdNote(t jobs.Task, h admin.Holds) string {
+func holdNote(t jobs.Task, h Holds) string {
 	if t.State == jobs.Running && h.Dead[t.WorkerID] {
 		return "worker died"
 	}

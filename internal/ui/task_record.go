@@ -5,8 +5,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/orphans"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -81,7 +82,7 @@ const (
 )
 
 // NewProcess returns the record of a process that outlives its attempt.
-func NewProcess(p admin.OrphanProcess) Record {
+func NewProcess(p orphans.Process) Record {
 	return NewRecord("pid", p.PID, "name", p.Name, "state", p.State, "uid", p.UID)
 }
 
@@ -92,7 +93,7 @@ func NewDependency(d runner.Dependency) Record {
 }
 
 // NewTaskChange returns the record of a change that a user has made to a task.
-func NewTaskChange(c admin.TaskChange, now time.Time) Record {
+func NewTaskChange(c db.TaskChange, now time.Time) Record {
 	return NewRecord(
 		Member{Key: "at", Value: Stamp(c.At), Name: "  CHANGED", Text: "  " + humanize.Clock(c.At, now)},
 		Member{Key: "by", Value: Known(c.By), Name: "BY", Drop: 1},

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
@@ -44,7 +43,7 @@ func TestNotes(t *testing.T) {
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "no such customer\nat all"}, "no such customer"},
 		{jobs.Task{State: jobs.Completed}, ""},
 	} {
-		testkit.Equal(t, "result", ui.Note(test.task, admin.Holds{}, noon), test.want)
+		testkit.Equal(t, "result", ui.Note(test.task, ui.Holds{}, noon), test.want)
 	}
 }
 

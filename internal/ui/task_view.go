@@ -5,8 +5,9 @@ import (
 	"math"
 	"time"
 
-	"example.com/runner/internal/admin"
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/orphans"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -17,11 +18,11 @@ type Task struct {
 	Attempts []jobs.Attempt
 	on, by   []runner.Dependency // tasks that the task waits for, and tasks that wait for it
 	Steps    []jobs.Step
-	Changes  []admin.TaskChange // latest changes that users made to the task
+	Changes  []db.TaskChange // latest changes that users made to the task
 	Why      string
-	Outlived []admin.OrphanProcess // processes that live although they should be dead
-	Tail     []string              // last lines of output, if the last ended attempt failed
-	Input    []byte                // standard input of the task; nil if Reveal is false
+	Outlived []orphans.Process // processes that live although they should be dead
+	Tail     []string          // last lines of output, if the last ended attempt failed
+	Input    []byte            // standard input of the task; nil if Reveal is false
 	Reveal   bool
 	Now      time.Time
 }
@@ -45,12 +46,12 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 		if s.Steps, err = r.Steps(ctx, id); err != nil {
 			return s, err
 		}
-	} else if s.Outlived, err = admin.OrphansOf(ctx, r, t); err != nil {
+	} else if s.Outlived, err = orphans.Of(ctx, r, t); err != nil {
 		return s, err
 	}
 
 	if last := s.lastEnded(); last != nil && last.State == jobs.Failed && t.State != jobs.Completed {
-		chunks, err := admin.OutputBefore(ctx, r, *last, math.MaxInt64, 64)
+		chunks, err := OutputBefore(ctx, r, *last, math.MaxInt64, 64)
 		if err != nil {
 			return s, err
 		}
@@ -71,7 +72,7 @@ func (s *Task) ReadHistory(ctx context.Context, r *runner.Runner) (err error) {
 		return err
 	}
 
-	if s.Changes, err = admin.Store(r).TaskChanges(ctx, s.Task.ID); err != nil {
+	if s.Changes, err = db.Of(r).TaskChanges(ctx, s.Task.ID); err != nil {
 		return err
 	}
 
@@ -108,7 +109,7 @@ func (s *Task) Record() Record {
 func (s *Task) stepRow(step jobs.Step) Record { return NewStep(step, s.Now) }
 
 func (s *Task) changes() []Record {
-	return Records(s.Changes, func(c admin.TaskChange) Record { return NewTaskChange(c, s.Now) })
+	return Records(s.Changes, func(c db.TaskChange) Record { return NewTaskChange(c, s.Now) })
 }
 
 // Lines prints the task as lines with tabs, for other programs.
@@ -131,8 +132,18 @@ func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 	if t.InputBytes <= 0 {
 		return nil, nil
 	}
-	return admin.Store(r).Input(ctx, t.ID)
+	return db.Of(r).Input(ctx, t.ID)
 }
 
 // tailLength is how many lines of a failed attempt's output runner show prints.
 const tailLength = 5
+
+// OutputBefore returns at most limit pieces of an attempt's output that come
+// just before piece seq, in order (math.MaxInt64: the last pieces). The attempt
+// may still be running.
+func OutputBefore(
+	ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int,
+) ([]jobs.Chunk, error) {
+	claim := db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}
+	return db.Of(r).OutputBefore(ctx, claim, seq, limit)
+}

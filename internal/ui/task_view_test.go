@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/orphans"
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
@@ -112,7 +112,7 @@ func TestShowEscapesControlCharacters(t *testing.T) {
 func TestShowListsProcessesThatOutliveTheirAttempt(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleTask()
-	s.Outlived = []admin.OrphanProcess{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
+	s.Outlived = []orphans.Process{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
 	p, out, _ := termtest.Printer(80)
 	s.Draw(p)
 	p.Flush()

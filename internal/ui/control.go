@@ -1,4 +1,4 @@
-package admin
+package ui
 
 import (
 	"context"
@@ -11,23 +11,6 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
-
-// TaskChange is a change of a task by a user: an edit, a new priority, a pause
-// or its end.
-type TaskChange = db.TaskChange
-
-// Fence checks whether an attempt still owns its task: it returns nil if the
-// task is running with the given generation and nobody has requested its
-// cancellation. Otherwise the error is of kind jobs.ErrLost, jobs.ErrCancelled,
-// or jobs.ErrNotFound (a deleted task), and the attempt must stop. Fence is a
-// check, not a lock: a moment later the task may belong to another worker.
-func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
-	task, err := r.Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	return taskspec.CheckOwner(task, generation)
-}
 
 // PauseTasks keeps waiting tasks from starting until ResumeTasks. Tasks that
 // run or have finished stay as they are.
@@ -44,16 +27,16 @@ func ResumeTasks(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.A
 }
 
 func apply(ctx context.Context, r *runner.Runner, ids []int64, act db.Action) ([]runner.ActionResult, error) {
-	done, err := Store(r).Apply(ctx, ids, act)
-	Store(r).Notify()
+	done, err := db.Of(r).Apply(ctx, ids, act)
+	db.Of(r).Notify()
 	return done, err
 }
 
 // PutFirst puts waiting tasks before all pending tasks of their queue. The
 // first id gets the highest priority.
 func PutFirst(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
-	done, err := Store(r).PutFirst(ctx, ids, db.CurrentUser(), time.Now())
-	Store(r).Notify()
+	done, err := db.Of(r).PutFirst(ctx, ids, db.CurrentUser(), time.Now())
+	db.Of(r).Notify()
 	return done, err
 }
 
@@ -71,11 +54,11 @@ func Edit(
 ) (Edited, error) {
 	var e db.Edit
 	now := time.Now()
-	done, err := Store(r).Edit(ctx, id, db.CurrentUser(), now, func(t jobs.Task) (_ db.Edit, err error) {
+	done, err := db.Of(r).Edit(ctx, id, db.CurrentUser(), now, func(t jobs.Task) (_ db.Edit, err error) {
 		e, err = editOf(t, now, change)
 		return e, err
 	})
-	Store(r).Notify()
+	db.Of(r).Notify()
 	return Edited{done, e.Text}, err
 }
 

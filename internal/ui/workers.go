@@ -1,15 +1,9 @@
-package admin
+package ui
 
 import (
 	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
-)
-
-// These are the states of a worker. See runner.Worker.State.
-const (
-	WorkerReady = db.WorkerReady
-	WorkerLost  = db.WorkerLost
 )
 
 // Ticking counts the active schedules, which are those that aren't paused.
@@ -28,7 +22,7 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 // share a slot. All its slots then count as busy.
 func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
 	for _, w := range workers {
-		if w.State != WorkerLost && len(w.Jobs) > 0 {
+		if w.State != db.WorkerLost && len(w.Jobs) > 0 {
 			alive++
 			busy += min(len(w.Running), w.Slots)
 			slots += w.Slots

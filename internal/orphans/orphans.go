@@ -1,4 +1,4 @@
-package admin
+package orphans
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// OrphanProcess is a process of a task's command that should be dead, because
+// Process is a process of a task's command that should be dead, because
 // its attempt has ended (or should have), or its worker is dead. The task
 // doesn't start again while it lives, unless Unawaited is set.
-type OrphanProcess struct {
+type Process struct {
 	PID       int
 	Name      string
 	State     string // letter as in ps; in "D", no signal reaches the process until its system call returns
@@ -31,10 +31,10 @@ const (
 	stopWait   = 5 * time.Second        // after kill_after, a worker needs no longer to end an attempt
 )
 
-// OrphanProcesses returns the processes of this user that should be dead but
+// Find returns the processes of this user that should be dead but
 // still run. Workers may just be killing some of them, so it searches for up to
 // 2 s and returns only those that run all the time. Linux only.
-func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
+func Find(ctx context.Context, r *runner.Runner) ([]Process, error) {
 	found, err := orphans(ctx, r)
 	for end := time.Now().Add(orphanWait); err == nil && len(found) > 0 && time.Now().Before(end); {
 		select {
@@ -43,19 +43,19 @@ func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, er
 		case <-time.After(orphanLook):
 		}
 
-		var again []OrphanProcess
+		var again []Process
 		again, err = orphans(ctx, r)
-		found = slices.DeleteFunc(found, func(s OrphanProcess) bool {
-			return !slices.ContainsFunc(again, func(a OrphanProcess) bool { return a.PID == s.PID && a.TaskID == s.TaskID })
+		found = slices.DeleteFunc(found, func(s Process) bool {
+			return !slices.ContainsFunc(again, func(a Process) bool { return a.PID == s.PID && a.TaskID == s.TaskID })
 		})
 	}
 
 	return found, err
 }
 
-// OrphansOf returns those of one task. It searches only once, because a worker
+// Of returns those of one task. It searches only once, because a worker
 // kills an attempt's processes before the attempt ends.
-func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []OrphanProcess, err error) {
+func Of(ctx context.Context, r *runner.Runner, task jobs.Task) (found []Process, err error) {
 	for _, p := range supervisor.FindMarked() {
 		if p.Mark.ID != task.ID {
 			continue
@@ -77,17 +77,17 @@ func markOf(worker string, task, generation int64) supervisor.Mark {
 	return supervisor.Mark{Worker: worker, Key: supervisor.Key{ID: task, Generation: generation}}
 }
 
-func orphan(p supervisor.MarkedProcess, alone, ended bool) OrphanProcess {
-	return OrphanProcess{p.PID, p.Name, p.State, p.UID, p.Mark.ID, alone, ended}
+func orphan(p supervisor.MarkedProcess, alone, ended bool) Process {
+	return Process{p.PID, p.Name, p.State, p.UID, p.Mark.ID, alone, ended}
 }
 
-func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
+func orphans(ctx context.Context, r *runner.Runner) ([]Process, error) {
 	marked := supervisor.FindMarked()
 	if len(marked) == 0 {
 		return nil, nil
 	}
 
-	workers, err := Store(r).Workers(ctx, time.Time{})
+	workers, err := db.Of(r).Workers(ctx, time.Time{})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	}
 
 	alone := !slices.ContainsFunc(workers, func(w db.WorkerInfo) bool { return !dead[w.ID] })
-	var found []OrphanProcess
+	var found []Process
 	for _, p := range marked {
 		i := slices.IndexFunc(workers, func(w db.WorkerInfo) bool { return p.Mark.Worker == w.ID })
 		over, ended, err := isOver(ctx, r, p.Mark, i >= 0)
@@ -116,7 +116,7 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 // isDead reports whether a worker that hasn't recorded its end has died or
 // hangs.
 func isDead(r *runner.Runner, w db.WorkerInfo) bool {
-	return supervisor.Free(supervisor.LockPath(Store(r).Dir(), w.ID)) || time.Since(w.BeatAt) > w.Lease
+	return supervisor.Free(supervisor.LockPath(db.Of(r).Dir(), w.ID)) || time.Since(w.BeatAt) > w.Lease
 }
 
 // isOver reports whether a marked process's attempt has ended or should have,
@@ -132,7 +132,7 @@ func isOver(
 	case err != nil:
 		return false, false, err
 	case task.State != jobs.Running || m != markOf(task.WorkerID, task.ID, task.GenerationID):
-		attempts, err := Store(r).Attempts(ctx, task.ID)
+		attempts, err := db.Of(r).Attempts(ctx, task.ID)
 		if err != nil {
 			return false, false, err
 		}

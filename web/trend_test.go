@@ -1,4 +1,4 @@
-package admin
+package web
 
 import (
 	"testing"
@@ -9,11 +9,11 @@ import (
 
 func TestRank(t *testing.T) {
 	var sorted []time.Duration
-	testkit.Equal(t, "rank in an empty list", Rank(sorted, 95), 0)
+	testkit.Equal(t, "rank in an empty list", rank(sorted, 95), 0)
 	for n := 1; n <= 200; n++ {
 		sorted = append(sorted, time.Duration(n))
 		for _, percent := range []int{50, 95} {
-			got, below := Rank(sorted, percent), 0
+			got, below := rank(sorted, percent), 0
 			for _, d := range sorted {
 				if d <= got {
 					below++
