@@ -21,6 +21,7 @@ var contextTests = []struct{ path, call, file, test string }{
 	{"runner", "Step[T any](", "contexts_test.go", "TestNoCallOfHandlerOutlastsItsContext"},
 	{"runner", "StepTx[T any](", "contexts_test.go", "TestNoCallOfHandlerOutlastsItsContext"},
 	{"runner", "Upstream(", "contexts_test.go", "TestNoCallOfHandlerOutlastsItsContext"},
+	{"runner/postgres", "Open(", "pgxpool_test.go", "TestOpenReturnsCauseOfItsContext"},
 	{"runner/postgres", "Tx(", "pgxtx_test.go", "TestContextOfTransactionOfPgx"},
 	{"runner/runnertest", "Crash(", "crash_test.go", "TestFaultsIgnoreEndOfContext"},
 	{"runner/runnertest", "Lose(", "crash_test.go", "TestFaultsIgnoreEndOfContext"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"example.com/runner/db/internal/postgres"
 )
@@ -34,11 +35,11 @@ func settings(lockTimeout time.Duration) map[string]string {
 	}
 }
 
-// session returns a copy of config whose connections have these settings. Each
-// new connection sets them with SET statements: a pooler rejects a startup
-// message with settings that it doesn't know.
-func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.ConnConfig {
-	config, settings = config.Copy(), maps.Clone(settings)
+// session returns a config for connections as those of a pool, with these
+// settings. Each new connection sets them with SET statements: a pooler rejects
+// a startup message with settings that it doesn't know.
+func session(of *pgxpool.Config, settings, more map[string]string) *pgx.ConnConfig {
+	config, settings := of.ConnConfig.Copy(), maps.Clone(settings)
 	maps.Copy(settings, more)
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
@@ -48,14 +49,26 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 
 	text.WriteString(postgres.SelectBackend)
 
-	plain := config.Config.Copy()
+	plain := config.Copy()
 	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if plain.AfterConnect != nil {
+			if err := plain.AfterConnect(ctx, conn); err != nil {
+				return err
+			}
+		}
+
 		pid, err := lastValue(ctx, conn, text.String())
 		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
 			return err
 		}
 		// conn leads to a pooler, which invents process ids
-		return checkPooling(ctx, conn, pid, plain)
+		other := plain.Copy()
+		if of.BeforeConnect != nil {
+			if err := of.BeforeConnect(ctx, other); err != nil {
+				return err
+			}
+		}
+		return checkPooling(ctx, conn, pid, &other.Config)
 	}
 	return config
 }

@@ -47,9 +47,35 @@
 package postgres
 
 import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"example.com/runner/db/pgdriver"
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
 // Engine returns a value for runner.Options.Engine.
 func Engine() runner.Engine { return runner.Engine{Driver: pgdriver.Engine()} }
+
+// Open opens the database that a pool of pgx is connected to. The tables are in
+// the given schema, or in the schema runner if it is "". The search path of the
+// pool doesn't matter.
+//
+// The Runner opens connections of its own, at most seven, because it needs
+// LISTEN and settings of its sessions. It opens them as the pool does: with the
+// certificates, the dialer, BeforeConnect (such as for a password that expires)
+// and AfterConnect of the pool's Config, but without its tracer. So the pool
+// may be full or closed. Options.Engine has no effect.
+//
+// Errors are those of runner.Open, and jobs.ErrInvalid if pool is nil.
+func Open(ctx context.Context, pool *pgxpool.Pool, schema string, options runner.Options) (*runner.Runner, error) {
+	if pool == nil {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "the pool is nil", Hint: "make it with pgxpool.New"}
+	}
+
+	of, address := pgdriver.EngineOf(pool.Config(), schema)
+	options.Engine = runner.Engine{Driver: of}
+	return runner.Open(ctx, address, options)
+}
