@@ -238,7 +238,7 @@ func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *ui.Printe
 	} else {
 		p.Note("in %s; follow: runner logs -f %d", o.spec.Queue, one.ID)
 	}
-	if p.Interactive() && len(o.spec.After)+len(o.spec.AfterAny) > 0 {
+	if p.Interactive() && len(o.spec.DependsOn)+len(o.spec.DependsOnAny) > 0 {
 		t, err := r.Get(ctx, one.ID)
 		if err != nil {
 			return err

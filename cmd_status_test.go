@@ -19,7 +19,7 @@ import (
 // TestStatusWithFollowDrawsAtOnceAndStops checks that --follow draws the status
 // immediately and stops when its context ends.
 func TestStatusWithFollowDrawsAtOnceAndStops(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	ctx, cancel := context.WithCancel(t.Context())
 	var out bytes.Buffer
 	p := termtest.To(80, writerFunc(func(data []byte) (int, error) { cancel(); return out.Write(data) }), io.Discard)
@@ -41,7 +41,7 @@ func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
 // TestStatusWithFollowFitsTerminal checks that the output of --follow fits the
 // size of the terminal.
 func TestStatusWithFollowFitsTerminal(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	for i := range 30 {
 		spec := jobs.Command{Argv: []string{"true"}}.With(jobs.Queue(fmt.Sprintf("queue-with-a-long-name-%d", i)))
 		if _, err := r.Add(t.Context(), spec); err != nil {

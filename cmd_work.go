@@ -199,9 +199,9 @@ func (o *workOptions) read(c *cli.Context, a *cli.App) (err error) {
 func (o *workOptions) readSync(c *cli.Context) error {
 	switch o.sync {
 	case "normal":
-		o.engine.Sync = runner.Normal
+		o.engine.Sync = runner.SyncNormal
 	case "flash":
-		o.engine.Sync = runner.Flash
+		o.engine.Sync = runner.SyncFlash
 		return nil
 	}
 

@@ -79,7 +79,7 @@ type plan struct {
 // of the report.
 func measurements(e *env) ([]*measurement, error) {
 	p := &plan{
-		mine: ours(own, runner.Normal), durable: ours(ownDurable, runner.Full),
+		mine: ours(own, runner.SyncNormal), durable: ours(ownDurable, runner.SyncFull),
 		river: riverSystem(riverOne, normal, 0), riverTuned: riverSystem(riverTuned, normal, time.Millisecond),
 		riverSynced: riverSystem(riverSynced, full, time.Millisecond),
 		lite:        backliteSystem(liteOne, normal, 0), liteTuned: backliteSystem(liteTuned, normal, 1),

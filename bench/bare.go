@@ -155,7 +155,7 @@ func (b *bare) insert(ctx context.Context, n, perCommit int) error {
 func bareDrain(level string, n, k int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
-		q, err := ours("", runner.Normal).open(ctx, e, 1, nil)
+		q, err := ours("", runner.SyncNormal).open(ctx, e, 1, nil)
 		if err != nil {
 			return 0, err
 		}
@@ -186,7 +186,7 @@ func bareDrain(level string, n, k int) func(context.Context, *env) (float64, err
 func bareEnqueue(level string, n, perCommit int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
-		q, err := ours("", runner.Normal).open(ctx, e, 1, nil)
+		q, err := ours("", runner.SyncNormal).open(ctx, e, 1, nil)
 		if err != nil {
 			return 0, err
 		}

@@ -54,7 +54,7 @@ func beChild(ctx context.Context, text string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	r, err := runner.Open(ctx, c.Path, runner.Options{Sync: runner.Normal, Concurrency: c.Concurrency})
+	r, err := runner.Open(ctx, c.Path, runner.Options{Sync: runner.SyncNormal, Concurrency: c.Concurrency})
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type part struct {
 // schemaOf returns the SQL statements that create the tables, indexes and
 // triggers of a new database, tables first.
 func schemaOf(ctx context.Context, e *env) ([]string, error) {
-	r, err := runner.Open(ctx, e.path("schema.db"), runner.Options{Sync: runner.Normal})
+	r, err := runner.Open(ctx, e.path("schema.db"), runner.Options{Sync: runner.SyncNormal})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,8 @@ func features() []feature {
 		{name: "a limit of the queue", before: limit(jobs.Limit{Target: queue, Running: 1000})},
 		{name: "a rate of the queue", before: limit(jobs.Limit{Target: queue, Rate: 1_000_000, Per: time.Second, Burst: 1_000_000})},
 		{name: "at most once", options: with(jobs.AtMostOnce())},
-		{name: "a second attempt", options: with(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Max: time.Hour})),
+		{name: "a second attempt", options: with(jobs.MaxAttempts(2),
+			jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Max: time.Hour})),
 			again: true},
 		{name: "one step", handler: func(ctx context.Context, p payload) error {
 			_, err := runner.Step(ctx, "one", func(context.Context) (int, error) { return p.N, nil })
@@ -65,7 +66,7 @@ func features() []feature {
 func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / 10 * 10
-		r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.Normal, Concurrency: 100})
+		r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.SyncNormal, Concurrency: 100})
 		if err != nil {
 			return 0, err
 		}
@@ -104,7 +105,7 @@ func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 
 				spec := noop.With(newPayload(i), options...)
 				if f.after && i%10 > 0 {
-					spec.Earlier = []int{i - 1}
+					spec.DependsOnEarlier = []int{i - 1}
 				}
 				if !yield(spec) {
 					return

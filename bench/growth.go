@@ -47,7 +47,7 @@ SELECT 3, ?1, 'default', ?2, '{"n":0}', CASE WHEN ?1 = 'scheduled' OR ?2 = 'fore
 func (p pile) perTask(ctx context.Context, e *env) (float64, error) {
 	const tasks = 10_000
 	l := newLedger(tasks)
-	q, err := ours("", runner.Normal).open(ctx, e, 10, func(p payload) {
+	q, err := ours("", runner.SyncNormal).open(ctx, e, 10, func(p payload) {
 		if p.N > 0 {
 			l.note(p.N - 1)
 		}

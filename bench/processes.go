@@ -16,7 +16,7 @@ import (
 
 // filled creates a database and adds n pending tasks.
 func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
-	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.Normal})
+	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.SyncNormal})
 	if err != nil {
 		return nil, err
 	}

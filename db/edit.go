@@ -36,7 +36,7 @@ SELECT max(priority) FROM (SELECT (SELECT priority FROM {tasks} WHERE state = 'p
 
 // Edit is the new definition of a task.
 type Edit struct {
-	Spec   jobs.Spec // all settings but After and AfterAny: the task keeps its dependencies
+	Spec   jobs.Spec // all settings but DependsOn and DependsOnAny: the task keeps its dependencies
 	Due    bool      // whether to set the due time of the task to the due time of Spec
 	Expiry bool      // whether to set the expiry of the task to the expiry of Spec
 	None   bool      // whether the new settings are equal to the old ones, so that Edit writes nothing

@@ -277,11 +277,11 @@ func (o *ordering) hasDependencies() bool { return len(o.after)+len(o.afterAny) 
 // results of the earlier tasks of the same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []jobs.Enqueued) (ordering, error) {
 	o := ordering{paused: spec.Paused}
-	after, err := appendEarlier(spec.After, spec.Earlier, added)
+	after, err := appendEarlier(spec.DependsOn, spec.DependsOnEarlier, added)
 	if err != nil {
 		return o, err
 	}
-	afterAny, err := appendEarlier(spec.AfterAny, spec.EarlierAny, added)
+	afterAny, err := appendEarlier(spec.DependsOnAny, spec.DependsOnAnyEarlier, added)
 	if err == nil {
 		o.waiting, err = t.waitsFor(after, afterAny)
 	}

@@ -109,8 +109,8 @@ func (r *row) task() jobs.Task {
 		CreatedAt:  r.CreatedAt.time(), CreatedBy: string(r.CreatedBy), UpdatedAt: r.UpdatedAt.time(), StartedAt: r.StartedAt.time(),
 		FinishedAt: r.FinishedAt.time(), Result: r.Result.json(), Progress: r.Progress.progress(), Schedule: string(r.Schedule),
 		Tick: r.Tick.time(), Batch: int64(r.Batch),
-		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, After: r.AfterOpen.ids(),
-		AfterAny: r.AfterAnyOpen.ids(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy), PausedReason: string(r.PausedReason),
+		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, DependsOn: r.AfterOpen.ids(),
+		DependsOnAny: r.AfterAnyOpen.ids(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy), PausedReason: string(r.PausedReason),
 	}
 	t.Options = taskspec.DecodeOptions([]byte(r.Options))
 	r.Outcome.outcome(r.StartedAt, r.FinishedAt).fill(&t)

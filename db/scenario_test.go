@@ -78,7 +78,7 @@ func (l *scenario) enqueue() error {
 		{command(jobs.Unique("a"), jobs.MaxAttempts(2), jobs.Priority(9)), input},
 		{command(jobs.Unique("c"), jobs.In(time.Minute)), command(jobs.Unique("d"), jobs.Lane("l")),
 			command(jobs.Unique("e"), jobs.Lane("l"))},
-		{command(jobs.Unique("f"), jobs.After(1)), command(jobs.Unique("g"), jobs.AtMostOnce())},
+		{command(jobs.Unique("f"), jobs.DependsOn(1)), command(jobs.Unique("g"), jobs.AtMostOnce())},
 	} {
 		added, err := l.d.Insert(context.Background(), specs, l.at)
 		if err != nil {

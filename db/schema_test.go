@@ -102,7 +102,7 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 		"coalesce(t.options ->> '$.backoff_delay', %d)":       jobs.NewSpec("").Backoff.Delay.Milliseconds(),
 		"coalesce(t.options ->> '$.backoff_max', %d)":         jobs.NewSpec("").Backoff.Max.Milliseconds(),
 		"coalesce(t.options ->> '$.output_limit', %d)":        jobs.NewSpec("").OutputLimit,
-		"NEW.backoff = '%s' OR NEW.backoff = 'linear' OR NEW": jobs.Fixed,
+		"NEW.backoff = '%s' OR NEW.backoff = 'linear' OR NEW": jobs.BackoffFixed,
 	} {
 		if want = fmt.Sprintf(want, of); !strings.Contains(text, want) {
 			t.Errorf("the schema has no text %q, want it", want)

@@ -92,7 +92,7 @@ func TestEveryFieldOfScheduleIsStored(t *testing.T) {
 			Input: []byte{0, 1}}.
 			With(jobs.Label("l"), jobs.Queue("q"), jobs.Priority(-7), jobs.ExpiresIn(time.Hour), jobs.MaxAttempts(3), jobs.MaxLosses(0),
 				jobs.Timeout(time.Second), jobs.KillAfter(0),
-				jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: 1500 * time.Millisecond, Max: time.Minute}),
+				jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: 1500 * time.Millisecond, Max: time.Minute}),
 				jobs.RetryOn("75"), jobs.OutputLimit(7))}
 	if err := taskspec.ValidateSchedule(&s); err != nil {
 		t.Fatal(err)

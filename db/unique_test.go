@@ -23,7 +23,8 @@ func TestReplaceChangesEverySettingOfTaskThatHasNotStarted(t *testing.T) {
 		Input: []byte("in")}.With(
 		jobs.Queue("q"), jobs.Priority(-7), jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), jobs.UniqueReplace("k"), jobs.MaxAttempts(4),
 		jobs.MaxLosses(2),
-		jobs.KillAfter(0), jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"),
+		jobs.KillAfter(0), jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: time.Second, Max: time.Hour}),
+		jobs.RetryOn("75"),
 		jobs.OutputLimit(9))
 	var before jobs.Enqueued
 	// The task becomes pending, then scheduled. It stays scheduled, and then

@@ -96,8 +96,8 @@ func ExampleNewSpec() {
 
 // The second attempt follows after 1 s, the third after 2 s, then 4 s, and so
 // on up to a minute.
-func ExampleRetry() {
-	spec := SendEmail.With(Email{}, jobs.MaxAttempts(20), jobs.Retry(jobs.Backoff{Delay: time.Second, Max: time.Minute}))
+func ExampleWithBackoff() {
+	spec := SendEmail.With(Email{}, jobs.MaxAttempts(20), jobs.WithBackoff(jobs.Backoff{Delay: time.Second, Max: time.Minute}))
 	fmt.Println(spec.Backoff.Strategy, spec.Backoff.Delay, spec.Backoff.Max)
 	// Output: exponential 1s 1m0s
 }

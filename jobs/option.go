@@ -44,14 +44,14 @@ func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 // expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
 
-// After lets the task start when all of these tasks have completed. If one of
-// them fails or is cancelled, even before this task is added, this task is
+// DependsOn lets the task start when all of these tasks have completed. If one
+// of them fails or is cancelled, even before this task is added, this task is
 // cancelled with ReasonDependency. The tasks must exist.
-func After(ids ...int64) Option { return func(s *Spec) { s.After = ids } }
+func DependsOn(ids ...int64) Option { return func(s *Spec) { s.DependsOn = ids } }
 
-// AfterAny lets the task start when all of these tasks have finished, in
+// DependsOnAny lets the task start when all of these tasks have finished, in
 // whatever state. The tasks must exist.
-func AfterAny(ids ...int64) Option { return func(s *Spec) { s.AfterAny = ids } }
+func DependsOnAny(ids ...int64) Option { return func(s *Spec) { s.DependsOnAny = ids } }
 
 // Paused lets the task start only after somebody has resumed it. The task is
 // blocked until then.
@@ -82,10 +82,11 @@ func Timeout(d time.Duration) Option { return func(s *Spec) { s.Timeout = d } }
 // stopped. The default is 10 s.
 func KillAfter(d time.Duration) Option { return func(s *Spec) { s.KillAfter = d } }
 
-// Retry sets the delay between attempts. By default it is 10 s after the first
-// attempt, and doubles up to an hour. If b has no Strategy or no Max, they are
-// Exponential and an hour. With a Delay of 0 the next attempt starts at once.
-func Retry(b Backoff) Option {
+// WithBackoff sets the delay between attempts. By default it is 10 s after the
+// first attempt, and doubles up to an hour. If b has no Strategy or no Max,
+// they are BackoffExponential and an hour. With a Delay of 0 the next attempt
+// starts at once.
+func WithBackoff(b Backoff) Option {
 	return func(s *Spec) {
 		if b.Strategy == "" {
 			b.Strategy = defaultBackoff.Strategy

@@ -2,15 +2,15 @@ package jobs
 
 import "time"
 
-// Strategy is the rule by which the delay between attempts grows.
-type Strategy string
+// BackoffStrategy is the rule by which the delay between attempts grows.
+type BackoffStrategy string
 
 // These are the strategies. The comment of each one is the delay after attempt
 // n, where d is the field Delay of the Backoff.
 const (
-	Fixed       Strategy = "fixed"       // d
-	Linear      Strategy = "linear"      // n·d
-	Exponential Strategy = "exponential" // d·2^(n-1)
+	BackoffFixed       BackoffStrategy = "fixed"       // d
+	BackoffLinear      BackoffStrategy = "linear"      // n·d
+	BackoffExponential BackoffStrategy = "exponential" // d·2^(n-1)
 )
 
 // Backoff is the delay between the attempts of a task. The zero Backoff retries
@@ -19,12 +19,12 @@ const (
 // depends only on the id of the task and the number of the attempt, and nothing
 // turns it off. The delay of RetryIn and Snooze has no jitter.
 type Backoff struct {
-	Strategy Strategy      // default Exponential
-	Delay    time.Duration // delay after the first attempt, plus or minus 10 %
-	Max      time.Duration // upper limit of the delay, without the jitter
+	Strategy BackoffStrategy // default BackoffExponential
+	Delay    time.Duration   // delay after the first attempt, plus or minus 10 %
+	Max      time.Duration   // upper limit of the delay, without the jitter
 }
 
-var defaultBackoff = Backoff{Strategy: Exponential, Delay: 10 * time.Second, Max: time.Hour}
+var defaultBackoff = Backoff{Strategy: BackoffExponential, Delay: 10 * time.Second, Max: time.Hour}
 
 // Codes is a set of exit codes from 1 to 255, such as "75,100-111". The empty
 // set stands for any code. Enqueue returns ErrInvalid for any other text.

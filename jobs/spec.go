@@ -28,35 +28,35 @@ const NewBatch = -1
 // the zero Spec is not valid. Fields that also exist in Task have the same
 // meaning as in Task.
 type Spec struct {
-	Job         string
-	Args        json.RawMessage
-	Label       string
-	Queue       string
-	Priority    int
-	After       []int64 // tasks that must complete first; if one fails or is cancelled, this task is cancelled
-	AfterAny    []int64 // tasks that must finish first, in whatever state
-	Lane        string
-	UniqueKey   string
-	Replace     bool          // whether the option UniqueReplace was given
-	UntilStart  bool          // whether the option UniqueUntilStart was given
-	UniqueArgs  bool          // whether the option UniqueArgs was given
-	Paused      bool          // whether the option Paused was given
-	RunAt       time.Time     // due time; zero for now. Set RunAt or In, not both
-	In          time.Duration // delay between enqueueing and the due time
-	ExpiresIn   time.Duration // time from the due time to the expiry; 0 for no expiry
-	ExpiresAt   time.Time     // time of the expiry. Set ExpiresAt or ExpiresIn, not both
-	MaxAttempts int           // greatest number of attempts; 0 for the default of the job
-	MaxLosses   int
+	Job          string
+	Args         json.RawMessage
+	Label        string
+	Queue        string
+	Priority     int
+	DependsOn    []int64 // tasks that must complete first; if one fails or is cancelled, this task is cancelled
+	DependsOnAny []int64 // tasks that must finish first, in whatever state
+	Lane         string
+	UniqueKey    string
+	Replace      bool          // whether the option UniqueReplace was given
+	UntilStart   bool          // whether the option UniqueUntilStart was given
+	UniqueArgs   bool          // whether the option UniqueArgs was given
+	Paused       bool          // whether the option Paused was given
+	RunAt        time.Time     // due time; zero for now. Set RunAt or In, not both
+	In           time.Duration // delay between enqueueing and the due time
+	ExpiresIn    time.Duration // time from the due time to the expiry; 0 for no expiry
+	ExpiresAt    time.Time     // time of the expiry. Set ExpiresAt or ExpiresIn, not both
+	MaxAttempts  int           // greatest number of attempts; 0 for the default of the job
+	MaxLosses    int
 	Options
 	Input []byte // standard input of the command
 
-	// Earlier and EarlierAny are like After and AfterAny, for tasks that the
-	// same call of EnqueueAll or Add adds. Their values are the positions, from
-	// 0, of earlier Specs in that call. If an existing task already holds the
-	// unique key of an earlier Spec, the position of that Spec stands for the
-	// existing task.
-	Earlier    []int
-	EarlierAny []int
+	// DependsOnEarlier and DependsOnAnyEarlier are like DependsOn and
+	// DependsOnAny, for tasks that the same call of EnqueueAll or Add adds.
+	// Their values are the positions, from 0, of earlier Specs in that call. If
+	// an existing task already holds the unique key of an earlier Spec, the
+	// position of that Spec stands for the existing task.
+	DependsOnEarlier    []int
+	DependsOnAnyEarlier []int
 
 	// Batch groups the tasks that one call adds, so that a Filter selects them.
 	// All tasks with the value NewBatch in one call form a new batch. A

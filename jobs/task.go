@@ -19,8 +19,8 @@ type Task struct {
 	State        State
 	Reason       Reason
 	Priority     int       // tasks with a higher priority run first
-	After        []int64   // tasks that must still complete; not set in a task that was just claimed
-	AfterAny     []int64   // tasks that must still finish; not set in a task that was just claimed
+	DependsOn    []int64   // tasks that must still complete; not set in a task that was just claimed
+	DependsOnAny []int64   // tasks that must still finish; not set in a task that was just claimed
 	Waits        bool      // whether the task waits for other tasks
 	Depends      bool      // whether the task waits or has waited for other tasks
 	PausedAt     time.Time // time at which somebody paused the task; zero if it is not paused

@@ -28,7 +28,7 @@ var hardWords = []string{"", " ", "a b", "\t", "\n", "\r\n", "'", `"`, "`id`", "
 	strings.Repeat("x", 4096), strings.Repeat("'\"\\", 500)}
 
 func TestArgumentsReachCommandUnchanged(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	handlers(r)
 	words := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(hardWords), rapid.String()), 0, 30)
 	for seed := range 20 {

@@ -16,8 +16,8 @@ import (
 // the workers, the tasks that they wait for never start. With only one slot,
 // this happens as soon as one handler waits for a task that has not started.
 // There are two ways to wait without a slot. Let the task of the handler wait
-// for the other task (jobs.After), and read the result with Upstream. Or let
-// the handler return jobs.Snooze until the other task has finished.
+// for the other task (jobs.DependsOn), and read the result with Upstream. Or
+// let the handler return jobs.Snooze until the other task has finished.
 //
 // The error is jobs.ErrNotFound if the task does not exist, or if someone
 // deletes it during the wait. It is jobs.ErrReplaced if another file has

@@ -22,7 +22,7 @@ func TestFunctionsOfAttemptTakeContextOfTaskOfBatch(t *testing.T) {
 		fail := true
 		charged := map[int]int{}
 		r.Register(bulk.BatchHandler(10, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
-			if _, in := runner.TaskFrom(ctx); in {
+			if _, in := runner.TaskFromContext(ctx); in {
 				t.Error("got a task from the context of the batch, want none")
 			}
 			for _, task := range tasks {
@@ -80,7 +80,7 @@ func TestOneTransactionEndsSeveralTasksOfBatch(t *testing.T) {
 		}
 		return tx.Commit()
 	}))
-	ids := enqueueNumbers(t, r, 5, jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Hour}))
+	ids := enqueueNumbers(t, r, 5, jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Hour}))
 	runnerkit.Drain(t, r)
 	for _, state := range states(t, r, ids) {
 		testkit.Equal(t, "state without a commit", state, "retrying the transaction of FinishTx was not committed")

@@ -115,7 +115,7 @@ func TestFunctionThatWaitsForItsServerKeepsOrder(t *testing.T) {
 		for _, id := range []int64{1, 100, 200} {
 			testkit.Equal(t, fmt.Sprintf("attempts of task %d", id), runnerkit.Get(t, r, id).Attempt, 1)
 		}
-	}, runner.Options{Concurrency: 1, Sync: runner.Flash})
+	}, runner.Options{Concurrency: 1, Sync: runner.SyncFlash})
 }
 
 // TestTaskThatIsTriedAgainWithoutDelayKeepsItsPlace sends readings in order to

@@ -26,7 +26,7 @@ func TestSlotIsTakenUntilBatchFunctionReturns(t *testing.T) {
 	for name, options := range map[string]runner.Options{
 		"slots of the worker": {Concurrency: 2},
 		"slots of the queue":  {Concurrency: 8, Queues: []runner.QueueMax{{Queue: "default", Max: 2}}},
-		"ends are collected":  {Concurrency: 2, WriteEvery: time.Second, Sync: runner.Flash},
+		"ends are collected":  {Concurrency: 2, WriteEvery: time.Second, Sync: runner.SyncFlash},
 	} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			running, most := make(chan struct{}, 9), 0

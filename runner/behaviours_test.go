@@ -70,7 +70,7 @@ func TestMetadataReachHandler(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var got []string
 		r.Register(quick.Handler(func(ctx context.Context, _ any) error {
-			task, _ := runner.TaskFrom(ctx)
+			task, _ := runner.TaskFromContext(ctx)
 			got = append(got, task.Metadata["trace"])
 			return nil
 		}))
@@ -220,7 +220,7 @@ func TestTaskContinuesAtItsCursor(t *testing.T) {
 			}
 			return nil
 		}))
-		task := runnerkit.Enqueue(t, r, bulk.With(40, jobs.Retry(jobs.Backoff{})))
+		task := runnerkit.Enqueue(t, r, bulk.With(40, jobs.WithBackoff(jobs.Backoff{})))
 		runnertest.Drain(t, r)
 		testkit.Equal(t, "pages", pages, []int{0, 10, 20, 20, 30})
 		testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)
@@ -245,7 +245,7 @@ func TestScheduleRunsAtStartOfProgram(t *testing.T) {
 // again alone.
 func TestBulkFunctionAggregatesByGroup(t *testing.T) {
 	type event struct{ Account, Text string }
-	events := jobs.Define[event]("event", jobs.Retry(jobs.Backoff{Delay: time.Minute}))
+	events := jobs.Define[event]("event", jobs.WithBackoff(jobs.Backoff{Delay: time.Minute}))
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sent []string
 		r.Register(events.BatchHandler(100, func(_ context.Context, tasks []jobs.BatchTask[event]) error {

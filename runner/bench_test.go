@@ -145,7 +145,7 @@ func (d *bareDB) drain(n, k int) {
 var levels = []struct {
 	name, pragma string
 	sync         runner.Sync
-}{{"normal", "NORMAL", runner.Normal}, {"durable", "FULL", runner.Full}}
+}{{"normal", "NORMAL", runner.SyncNormal}, {"durable", "FULL", runner.SyncFull}}
 
 // BenchmarkDrain measures tasks whose functions do nothing, from the claim to
 // the end.
@@ -228,7 +228,7 @@ func BenchmarkEnqueue(b *testing.B) {
 func BenchmarkEnqueueAll(b *testing.B) {
 	n := b.N
 	b.StopTimer()
-	d := openBare(b, bench(b, runner.Full, 0, 1).Path(), "FULL")
+	d := openBare(b, bench(b, runner.SyncFull, 0, 1).Path(), "FULL")
 	began := time.Now()
 	d.exec("BEGIN IMMEDIATE")
 	for range n {
@@ -238,7 +238,7 @@ func BenchmarkEnqueueAll(b *testing.B) {
 	d.exec("COMMIT")
 	limit := time.Since(began)
 
-	r := bench(b, runner.Full, 0, 1)
+	r := bench(b, runner.SyncFull, 0, 1)
 	b.StartTimer()
 	began = time.Now()
 	if _, err := r.EnqueueAll(b.Context(), repeat(noop.With(payload), n)); err != nil {

@@ -80,7 +80,7 @@ func TestReadOnlyRunnerRefusesToWriteInTransactions(t *testing.T) {
 func TestAddTxAddsAllOrNone(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	tx := begin(t, app(t, r))
-	_, err := r.AddTx(t.Context(), tx, quick.With(nil), quick.With(nil, jobs.After(999)), quick.With(nil))
+	_, err := r.AddTx(t.Context(), tx, quick.With(nil), quick.With(nil, jobs.DependsOn(999)), quick.With(nil))
 	testkit.ErrorIs(t, err, jobs.ErrNotFound, "nothing was enqueued")
 	added, err := r.AddTx(t.Context(), tx, quick.With(nil), quick.With(nil))
 	testkit.NoError(t, err)

@@ -11,19 +11,19 @@ import (
 // The functions of this file take the context that a handler gets. They act on
 // the attempt that the handler runs.
 
-// TaskFrom returns the task that the handler with the context ctx runs, in the
-// state it had when the worker claimed it. It returns false outside of a
+// TaskFromContext returns the task that the handler with the context ctx runs,
+// in the state it had when the worker claimed it. It returns false outside of a
 // handler.
-func TaskFrom(ctx context.Context) (jobs.Task, bool) {
+func TaskFromContext(ctx context.Context) (jobs.Task, bool) {
 	task, _, ok := engine.Current(ctx)
 	return task, ok
 }
 
-// From returns the Runner that called the handler with the context ctx. With
-// it, a handler can enqueue tasks and read the database without a global
-// variable for the Runner. From returns false outside of a handler. The handler
-// must not call Close or Work of this Runner.
-func From(ctx context.Context) (*Runner, bool) {
+// FromContext returns the Runner that called the handler with the context ctx.
+// With it, a handler can enqueue tasks and read the database without a global
+// variable for the Runner. FromContext returns false outside of a handler. The
+// handler must not call Close or Work of this Runner.
+func FromContext(ctx context.Context) (*Runner, bool) {
 	_, owner, _ := engine.Current(ctx)
 	r, ok := owner.(*Runner)
 	return r, ok
@@ -53,9 +53,9 @@ func Progress(ctx context.Context, done, total int64, text string) {
 	engine.Progress(ctx, done, total, text)
 }
 
-// Upstream returns the tasks that the current task has waited for (jobs.After,
-// jobs.AfterAny), in the order of their ids, with their states and results;
-// ResultFunc.Result decodes a result. ctx is the handler's context. Tasks that
-// were deleted in the meantime are missing. Outside of an attempt the error is
-// of kind jobs.ErrInvalid.
+// Upstream returns the tasks that the current task has waited for
+// (jobs.DependsOn, jobs.DependsOnAny), in the order of their ids, with their
+// states and results; ResultFunc.Result decodes a result. ctx is the handler's
+// context. Tasks that were deleted in the meantime are missing. Outside of an
+// attempt the error is of kind jobs.ErrInvalid.
 func Upstream(ctx context.Context) ([]jobs.Task, error) { return engine.Upstream(ctx) }

@@ -27,7 +27,7 @@ var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 // it must not run twice.
 func TestWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Grace: -1, Concurrency: 4})
 	handlers(r)
 	var ids []int64
 	for round := range *rounds {
@@ -76,7 +76,7 @@ func TestWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 // after a pause, until the command can start.
 func TestTaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 1})
 	handlers(r)
 	file := filepath.Join(t.TempDir(), "guardian")
 	first := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}.With())

@@ -133,7 +133,7 @@ func BenchmarkIdle(b *testing.B) {
 	for _, pending := range []int{0, 100_000} {
 		b.Run(fmt.Sprint("pending=", pending), func(b *testing.B) {
 			const window = 5 * time.Second
-			r := bench(b, runner.Normal, 0, 1)
+			r := bench(b, runner.SyncNormal, 0, 1)
 			if _, err := r.EnqueueAll(b.Context(), repeat(jobs.Define[string]("of.others").With(payload), pending)); err != nil {
 				b.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func BenchmarkIdle(b *testing.B) {
 // TestWorkerRunsWith24MiBOfMemory runs a worker with a Go memory limit
 // (GOMEMLIMIT) of 24 MiB, as on a small machine.
 func TestWorkerRunsWith24MiBOfMemory(t *testing.T) {
-	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal})
+	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.SyncNormal})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +207,7 @@ func TestCloseLeavesNoGoroutineAndNoOpenFile(t *testing.T) {
 	path := filepath.Join(dir, "test.db")
 	before := moduleGoroutines(t) // these goroutines may belong to other tests
 	for range 3 {                 // the first round creates the file, and the later rounds open it
-		r, err := runner.Open(t.Context(), path, runner.Options{Sync: runner.Normal})
+		r, err := runner.Open(t.Context(), path, runner.Options{Sync: runner.SyncNormal})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -182,7 +182,7 @@ func ExampleStepTx() {
 		if err != nil {
 			return err
 		}
-		if task, _ := runner.TaskFrom(ctx); task.Attempt == 1 {
+		if task, _ := runner.TaskFromContext(ctx); task.Attempt == 1 {
 			return jobs.RetryIn(0, errors.New("no connection"))
 		}
 		fmt.Println("to", mail.To, "about order", order)
@@ -199,13 +199,13 @@ func ExampleStepTx() {
 }
 
 // A handler enqueues a task. It gets the Runner from its context.
-func ExampleFrom() {
+func ExampleFromContext() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
 	r.Register(SendEmail.Handler(send), MakeThumb.Handler(func(ctx context.Context, image Image) (Thumb, error) {
 		thumb, err := resize(ctx, image)
-		if r, ok := runner.From(ctx); ok && err == nil {
+		if r, ok := runner.FromContext(ctx); ok && err == nil {
 			_, err = r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}))
 		}
 		return thumb, err

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-var Order = jobs.Define[int]("order", jobs.Retry(jobs.Backoff{})) // failed attempts are retried at once
+var Order = jobs.Define[int]("order", jobs.WithBackoff(jobs.Backoff{})) // failed attempts are retried at once
 
 // A step returns its stored value after a retry or a crash. A sleeping task
 // uses no slot.
@@ -74,7 +74,7 @@ func ExampleProgress() {
 	r, remove := temp()
 	defer remove()
 	r.Register(Order.Handler(func(ctx context.Context, number int) error {
-		task, _ := runner.TaskFrom(ctx)
+		task, _ := runner.TaskFromContext(ctx)
 		runner.Progress(ctx, int64(number), 4, "counting")
 		runner.Logger(ctx).Info("called", "attempt", task.Attempt) // `runner logs ID` shows this record
 		switch {

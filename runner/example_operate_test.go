@@ -118,8 +118,8 @@ func ExampleRunner_SetLimit() {
 	// Output: queue:mail 2 at once, 10 a 1m0s <nil>
 }
 
-// A task can wait for other tasks, and read their results. The field Earlier
-// names another task of the same call by its position.
+// A task can wait for other tasks, and read their results. The field
+// DependsOnEarlier names another task of the same call by its position.
 func ExampleRunner_Add() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -140,7 +140,7 @@ func ExampleRunner_Add() {
 		return nil
 	}))
 	last := album.With("summer")
-	last.Earlier = []int{0, 1}
+	last.DependsOnEarlier = []int{0, 1}
 	added, err := r.Add(ctx, MakeThumb.With(Image{"sea.png"}), MakeThumb.With(Image{"sun.png"}), last)
 	fmt.Println(len(added), err)
 	fmt.Println(r.WorkUntilEmpty(ctx))

@@ -17,7 +17,7 @@ func ExampleRunner_Why() {
 	r, remove := temp()
 	defer remove()
 	first := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
-	second, err := r.Enqueue(ctx, SendEmail.With(Email{To: "bob@example.com"}, jobs.After(first)))
+	second, err := r.Enqueue(ctx, SendEmail.With(Email{To: "bob@example.com"}, jobs.DependsOn(first)))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func ExampleUpstream() {
 		return err
 	}))
 	sea, hill := enqueue(r, MakeThumb.With(Image{"sea.png"})), enqueue(r, MakeThumb.With(Image{"hill.png"}))
-	enqueue(r, album.With("summer", jobs.After(sea, hill)))
+	enqueue(r, album.With("summer", jobs.DependsOn(sea, hill)))
 	fmt.Println(r.WorkUntilEmpty(ctx))
 	// Output:
 	// summer has small sea.png <nil>

@@ -33,7 +33,7 @@ func BenchmarkFair(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.StopTimer()
 			r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "fair.db"),
-				runner.Options{Sync: runner.Normal, Concurrency: 10})
+				runner.Options{Sync: runner.SyncNormal, Concurrency: 10})
 			if err != nil {
 				b.Fatal(err)
 			}

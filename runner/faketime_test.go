@@ -42,7 +42,7 @@ type run struct {
 }
 
 var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3),
-	jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
+	jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Minute}))
 
 // workFunc is the function that the job "work" calls.
 type workFunc func(ctx context.Context, f *fakeTimeTest, in string) (string, error)
@@ -77,7 +77,7 @@ func runOnFakeTime(t *testing.T, under func(testing.TB, string) *fault.Disk, opt
 		}
 		f.Runner = r
 		r.Register(work.Handler(func(ctx context.Context, in string) (string, error) {
-			task, _ := TaskFrom(ctx)
+			task, _ := TaskFromContext(ctx)
 			f.mu.Lock()
 			f.runs = append(f.runs, run{time.Since(f.began), task})
 			f.mu.Unlock()
@@ -196,7 +196,7 @@ func TestRetryStartsAfterItsBackoff(t *testing.T) {
 	fail := func(context.Context, *fakeTimeTest, string) (string, error) { return "", errors.New("no route") }
 	onFakeTime(t, Options{}, fail, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
-		backoff := jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute, Max: time.Hour}
+		backoff := jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Minute, Max: time.Hour}
 		first := taskspec.Delay(backoff, id, 1)
 		f.after(first-time.Second, func() { f.want(id, jobs.Retrying, jobs.ReasonError) })
 		f.work(time.Hour)
@@ -209,7 +209,7 @@ func TestRetryStartsAfterItsBackoff(t *testing.T) {
 
 func TestRetryInSetsDelay(t *testing.T) {
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
-		if task, _ := TaskFrom(ctx); task.Attempt == 1 {
+		if task, _ := TaskFromContext(ctx); task.Attempt == 1 {
 			return "", jobs.RetryIn(5*time.Hour, errors.New("later"))
 		}
 		return "", nil
@@ -264,7 +264,7 @@ func TestNegativeSnoozeIsError(t *testing.T) {
 	onFakeTime(t, Options{}, func(context.Context, *fakeTimeTest, string) (string, error) {
 		return "", jobs.Snooze(-time.Second)
 	}, func(f *fakeTimeTest) {
-		id := f.enqueue(work.With("x", jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))
+		id := f.enqueue(work.With("x", jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{})))
 		f.work(time.Minute)
 		testkit.Equal(f.T, "error", f.want(id, jobs.Failed, jobs.ReasonError).Error, "snoozed for the negative time -1s")
 	})

@@ -82,7 +82,7 @@ func finishedProgram(path string, how []string) error {
 	if err := r.AddCursor(ctx, "audit"); err != nil {
 		return err
 	}
-	for _, spec := range []jobs.Spec{ending.With("ok"), ending.With("fail"), ending.With("ok", jobs.After(2)), ending.With("last")} {
+	for _, spec := range []jobs.Spec{ending.With("ok"), ending.With("fail"), ending.With("ok", jobs.DependsOn(2)), ending.With("last")} {
 		if _, err := r.Enqueue(ctx, spec); err != nil {
 			return err
 		}

@@ -47,17 +47,17 @@ func BenchmarkBytesWritten(b *testing.B) {
 		together int  // number of tasks that one call enqueues
 		batch    bool
 	}{
-		{"full", runner.Full, false, 0, 1, false},
-		{"normal", runner.Normal, false, 0, 1, false},
-		{"flash/pages=4KiB", runner.Flash, true, 5, 1, false},
-		{"flash", runner.Flash, false, 5, 1, false},
-		{"flash/together=5", runner.Flash, false, 5, 5, false},
-		{"flash/every=30s", runner.Flash, false, 30, 1, false},
-		{"flash/every=30s/together=30", runner.Flash, false, 30, 30, false},
-		{"full/batch=5", runner.Full, false, 0, 5, true},
-		{"flash/batch=5", runner.Flash, false, 5, 5, true},
-		{"full/batch=30", runner.Full, false, 0, 30, true},
-		{"flash/batch=30", runner.Flash, false, 5, 30, true},
+		{"full", runner.SyncFull, false, 0, 1, false},
+		{"normal", runner.SyncNormal, false, 0, 1, false},
+		{"flash/pages=4KiB", runner.SyncFlash, true, 5, 1, false},
+		{"flash", runner.SyncFlash, false, 5, 1, false},
+		{"flash/together=5", runner.SyncFlash, false, 5, 5, false},
+		{"flash/every=30s", runner.SyncFlash, false, 30, 1, false},
+		{"flash/every=30s/together=30", runner.SyncFlash, false, 30, 30, false},
+		{"full/batch=5", runner.SyncFull, false, 0, 5, true},
+		{"flash/batch=5", runner.SyncFlash, false, 5, 5, true},
+		{"full/batch=30", runner.SyncFull, false, 0, 30, true},
+		{"flash/batch=30", runner.SyncFlash, false, 5, 30, true},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "x.db")

@@ -34,7 +34,7 @@ func recordRuns(r *runner.Runner, path string) error {
 		return err
 	}
 	record := func(ctx context.Context, _ any) error {
-		task, _ := runner.TaskFrom(ctx)
+		task, _ := runner.TaskFromContext(ctx)
 		_, err := fmt.Fprintln(file, task.ID)
 		return err
 	}
@@ -47,7 +47,7 @@ func recordRuns(r *runner.Runner, path string) error {
 // connection can see that the task has completed.
 func flashProgram(path string, _ []string) error {
 	ctx := context.Background()
-	r, err := runner.Open(ctx, path, runner.Options{Sync: runner.Flash, WriteEvery: 50 * time.Millisecond, Concurrency: 8})
+	r, err := runner.Open(ctx, path, runner.Options{Sync: runner.SyncFlash, WriteEvery: 50 * time.Millisecond, Concurrency: 8})
 	if err != nil {
 		return err
 	}

@@ -215,8 +215,8 @@ func enqueueKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 	calls := map[string]func() error{}
 	for name, enqueue := range ways {
 		calls[name+" ErrInvalid"] = func() error { return enqueue(jobs.Spec{Job: "no name!"}) }
-		calls[name+" ErrNotFound"] = func() error { return enqueue(quick.With(nil, jobs.After(99))) }
-		calls[name+" ErrConflict"] = func() error { return enqueue(quick.With(nil, jobs.UniqueReplace("k"), jobs.After(holder.ID))) }
+		calls[name+" ErrNotFound"] = func() error { return enqueue(quick.With(nil, jobs.DependsOn(99))) }
+		calls[name+" ErrConflict"] = func() error { return enqueue(quick.With(nil, jobs.UniqueReplace("k"), jobs.DependsOn(holder.ID))) }
 	}
 	return calls
 }

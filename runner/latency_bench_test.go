@@ -93,7 +93,7 @@ func BenchmarkLatency(b *testing.B) {
 		name := map[bool]string{false: "same_process", true: "other_process"}[other]
 		b.Run(name, func(b *testing.B) {
 			b.StopTimer()
-			r := bench(b, runner.Full, 0, 2)
+			r := bench(b, runner.SyncFull, 0, 2)
 			starts := make(chan time.Duration, b.N)
 			r.Register(stamp.Handler(func(_ context.Context, at int64) error {
 				starts <- time.Duration(time.Now().UnixNano() - at)
@@ -154,7 +154,7 @@ func BenchmarkBeside(b *testing.B) {
 			b.StopTimer()
 			const tasks = 100_000
 			drain := func(beside bool) (perSecond float64, enqueues []time.Duration) {
-				r := bench(b, runner.Full, tasks, concurrency)
+				r := bench(b, runner.SyncFull, tasks, concurrency)
 				defer r.Close()
 				ctx, stop := context.WithCancel(b.Context())
 				defer stop()

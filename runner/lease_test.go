@@ -111,7 +111,7 @@ func TestHeartbeatsRenewLeasesOfRunningTasks(t *testing.T) {
 
 func TestAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
-		if task, _ := TaskFrom(ctx); task.Losses > 0 {
+		if task, _ := TaskFromContext(ctx); task.Losses > 0 {
 			return "second", nil
 		}
 		<-ctx.Done()
@@ -173,7 +173,7 @@ func TestAttemptsStopBeforeTheirLeaseEndsWhenHeartbeatsFail(t *testing.T) {
 	var log bytes.Buffer
 	o := Options{Log: slog.New(slog.NewTextHandler(&log, nil))}
 	onFakeTime(t, o, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
-		if task, _ := TaskFrom(ctx); task.Losses > 0 {
+		if task, _ := TaskFromContext(ctx); task.Losses > 0 {
 			return in, nil
 		}
 		<-ctx.Done()

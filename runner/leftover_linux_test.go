@@ -167,7 +167,7 @@ func TestProcessesOfAttemptAreDeadBeforeItsRetry(t *testing.T) {
 			}
 			defer r.Close()
 			script := append([]string{"sh", "-c", leaving, program}, test.ways...)
-			task := runnerkit.Enqueue(t, r, jobs.Command{Argv: script}.With(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))
+			task := runnerkit.Enqueue(t, r, jobs.Command{Argv: script}.With(jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{})))
 			neighbour := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.Priority(1), jobs.KillAfter(0)))
 			startWorkerOf(t, r, dir, test.uid)
 			until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Failed })
@@ -220,7 +220,7 @@ func TestProcessThatCannotBeKilledIsReported(t *testing.T) {
 // processes behind again and again does not delay the end of other tasks.
 func TestLeftOverProcessesDoNotDelayOtherTasks(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 2})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 2})
 	handlers(r)
 	noisy := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c",
 		`while :; do (env -i setsid sleep 1 &); sleep 0.1; done`}}.With(jobs.KillAfter(0)))

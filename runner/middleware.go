@@ -13,8 +13,8 @@ import (
 // Middleware wraps the execution of functions and commands. The goroutine that
 // executes an attempt calls the middleware in their place. It calls next once,
 // with a task and with ctx or a context made from ctx. The wrapped function
-// gets the task of this call, so a middleware can decrypt Task.Args. TaskFrom
-// and the worker still use the task in the database.
+// gets the task of this call, so a middleware can decrypt Task.Args.
+// TaskFromContext and the worker still use the task in the database.
 //
 // The result and error of the middleware are the attempt's outcome. An error
 // fails the attempt, and one such as jobs.Cancel has its usual meaning. A panic

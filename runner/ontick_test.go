@@ -102,7 +102,7 @@ func TestHandlerFindsTickInItsTask(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var ticks []string
 		r.Register(reportJob.Handler(func(ctx context.Context, _ string) error {
-			task, _ := runner.TaskFrom(ctx)
+			task, _ := runner.TaskFromContext(ctx)
 			ticks = append(ticks, task.Tick.Format("15:04"))
 			return nil
 		}))

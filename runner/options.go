@@ -16,9 +16,9 @@ type Sync int
 
 // The levels of Sync.
 const (
-	Full   Sync = iota // new tasks and outcomes of attempts are on the disk, so they survive a power failure
-	Normal             // commits skip the fsync; they survive the death of any process, but a power failure may undo the last commits
-	Flash              // like Normal, but writes far fewer bytes; a power failure undoes only commits younger than Options.WriteEvery
+	SyncFull   Sync = iota // new tasks and outcomes of attempts are on the disk, so they survive a power failure
+	SyncNormal             // commits skip the fsync; they survive the death of any process, but a power failure may undo the last commits
+	SyncFlash              // like SyncNormal, but writes far fewer bytes; a power failure undoes only commits younger than WriteEvery
 )
 
 // Options configure a Runner. The zero Options has all defaults.
@@ -43,23 +43,23 @@ type Options struct {
 	// refuses the file of another program.
 	Prefix string
 	// Sync sets whether a commit must be on the disk before a call returns.
-	// Defaults to Full.
+	// Defaults to SyncFull.
 	//
-	// Flash is for flash storage that writes wear out, such as SD cards. Its
-	// commits survive the death of any process. The write-ahead log is synced
-	// at most WriteEvery after a commit, so a power failure undoes at most the
-	// commits of that time. Work collects the outcomes of attempts and the
-	// claims of more tasks, and writes them together at intervals of
+	// SyncFlash is for flash storage that writes wear out, such as SD cards.
+	// Its commits survive the death of any process. The write-ahead log is
+	// synced at most WriteEvery after a commit, so a power failure undoes at
+	// most the commits of that time. Work collects the outcomes of attempts and
+	// the claims of more tasks, and writes them together at intervals of
 	// WriteEvery. Work writes at once if no slot is free, if a task must not
 	// run twice (jobs.MaxLosses(0)), and when it stops. So if a worker has just
 	// written, a new task starts up to WriteEvery later, and an outcome is
 	// visible up to WriteEvery later. If the process dies, the attempts whose
 	// outcomes are not written yet count as lost, and their tasks run again. A
 	// new file gets pages of 1 KiB; the size of the pages of an existing file
-	// stays. On a server, commits survive a power failure as with Full, but
+	// stays. On a server, commits survive a power failure as with SyncFull, but
 	// Work collects its writes.
 	Sync Sync
-	// WriteEvery is, with Flash, how long Work collects its writes, and how
+	// WriteEvery is, with SyncFlash, how long Work collects its writes, and how
 	// long a commit stays without a sync. Defaults to 5 s.
 	WriteEvery time.Duration
 	// Log receives the log records of the worker. A failed attempt is a
@@ -79,7 +79,7 @@ type Options struct {
 	// worker sends six heartbeats in that time. With a lease below 5 s, other
 	// workers may treat a live worker on a busy machine as a hung one. So use
 	// such a lease in tests only. The shortest lease is 100 ms. Defaults to 60
-	// s, and with Flash to 5 minutes.
+	// s, and with SyncFlash to 5 minutes.
 	Lease time.Duration
 	// Timeout limits attempts of commands that have no timeout of their own.
 	// Defaults to no limit.
@@ -164,14 +164,14 @@ type Engine = engine.Server
 const (
 	shortestLease = 100 * time.Millisecond
 	defaultLease  = time.Minute
-	flashLease    = 5 * time.Minute // default of Lease with Flash; it is longer, because each heartbeat is a write
+	flashLease    = 5 * time.Minute // default of Lease with SyncFlash; it is longer, because each heartbeat is a write
 	defaultWrite  = 5 * time.Second
 	defaultGrace  = 30 * time.Second
 )
 
 func (o Options) withDefaults() Options {
 	lease, write := defaultLease, time.Duration(0)
-	if o.Sync == Flash {
+	if o.Sync == SyncFlash {
 		lease, write = flashLease, cmp.Or(o.WriteEvery, defaultWrite)
 	}
 

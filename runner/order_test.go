@@ -56,8 +56,8 @@ func TestReleasedTasksRunAtOnce(t *testing.T) {
 	}, func(f *fakeTimeTest) {
 		first := f.enqueue(work.With("a", jobs.Lane("l")))
 		f.enqueue(work.With("b", jobs.Lane("l"), jobs.Queue("other")))
-		f.enqueue(work.With("c", jobs.After(first), jobs.Queue("third")))
-		late := f.enqueue(work.With("d", jobs.After(first), jobs.In(time.Hour)))
+		f.enqueue(work.With("c", jobs.DependsOn(first), jobs.Queue("third")))
+		late := f.enqueue(work.With("d", jobs.DependsOn(first), jobs.In(time.Hour)))
 		f.work(2 * time.Hour)
 		f.wantRuns(0, time.Minute, time.Minute, time.Hour)
 		f.want(late, jobs.Completed, "")
@@ -83,7 +83,7 @@ func TestUpstreamResultsAreTyped(t *testing.T) {
 		return "", err
 	}, func(f *fakeTimeTest) {
 		one, two := f.enqueue(work.With("one")), f.enqueue(work.With("two"))
-		f.enqueue(work.With("last", jobs.After(two), jobs.AfterAny(one)))
+		f.enqueue(work.With("last", jobs.DependsOn(two), jobs.DependsOnAny(one)))
 		if err := f.WorkUntilEmpty(f.Context()); err != nil {
 			f.Fatal(err)
 		}

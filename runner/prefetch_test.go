@@ -31,7 +31,7 @@ func (a *prefetchTest) do(ctx context.Context, f *fakeTimeTest, in string) (stri
 		return "", err
 	}
 	a.claimed.Store(max(a.claimed.Load(), int64(n)))
-	if task, _ := TaskFrom(ctx); a.each != nil {
+	if task, _ := TaskFromContext(ctx); a.each != nil {
 		a.each(f, task)
 	}
 	d, err := time.ParseDuration(in)

@@ -142,7 +142,7 @@ func TestWorkerRecreatesRemovedDirectoryOfItsDatabase(t *testing.T) {
 		}
 	}
 	remove()
-	for name, spec := range map[string]jobs.Spec{"alone": spec.With(), "with a dependency": spec.With(jobs.After(first.ID))} {
+	for name, spec := range map[string]jobs.Spec{"alone": spec.With(), "with a dependency": spec.With(jobs.DependsOn(first.ID))} {
 		task := runnerkit.Enqueue(t, r, spec)
 		until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State.Finished() })
 		if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `"kept"` {

@@ -37,7 +37,7 @@ func testSchedules(t *testing.T, test func(c *scheduleTest)) {
 func (c *scheduleTest) open() {
 	c.Helper()
 	var err error
-	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: Normal, Alone: true, Keep: -1,
+	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: SyncNormal, Alone: true, Keep: -1,
 		Lease: 10 * time.Minute, // a long lease, because two weeks with the usual lease need 100,000 heartbeats
 		Log:   slog.New(slog.DiscardHandler)}); err != nil {
 		c.Fatal(err)

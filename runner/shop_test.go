@@ -49,7 +49,7 @@ func shop(path string, how []string) error {
 		select {}
 	}
 	r.Register(order.Handler(func(ctx context.Context, _ any) error {
-		task, _ := runner.TaskFrom(ctx)
+		task, _ := runner.TaskFromContext(ctx)
 		effect := func(ctx context.Context) (int64, error) {
 			_, err := handle.ExecContext(ctx, `INSERT INTO effects VALUES (?)`, task.ID)
 			return task.ID, err
@@ -70,7 +70,7 @@ func shop(path string, how []string) error {
 		die("shipped")
 		return err
 	}), invoice.Handler(func(ctx context.Context, _ any) error {
-		task, _ := runner.TaskFrom(ctx)
+		task, _ := runner.TaskFromContext(ctx)
 		for _, name := range []string{"first", "second"} {
 			if err := effectInStep(ctx, handle, name, task.ID, func(at string) error { die(name + " " + at); return nil }); err != nil {
 				return err

@@ -32,7 +32,7 @@ func BenchmarkStep(b *testing.B) {
 
 			r := bench(b, level.sync, 0, 1)
 			var first, again time.Duration
-			task := jobs.Define[any]("steps", jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{}))
+			task := jobs.Define[any]("steps", jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{}))
 			r.Register(task.Handler(func(ctx context.Context, _ any) error {
 				began := time.Now()
 				for i := range each {
@@ -40,7 +40,7 @@ func BenchmarkStep(b *testing.B) {
 						return err
 					}
 				}
-				if t, _ := runner.TaskFrom(ctx); t.Attempt == 1 {
+				if t, _ := runner.TaskFromContext(ctx); t.Attempt == 1 {
 					first += time.Since(began)
 					return context.Canceled // this error causes another attempt, which finds the results of all steps stored
 				}

@@ -240,7 +240,7 @@ func TestStepTxOutsideOfTaskLeavesTransaction(t *testing.T) {
 func TestFromReturnsRunnerOfHandler(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(ship.Handler(func(ctx context.Context, _ any) error {
-		own, ok := runner.From(ctx)
+		own, ok := runner.FromContext(ctx)
 		if !ok || own != r {
 			t.Errorf("got runner %p, %v; want %p, true", own, ok, r)
 		}
@@ -252,7 +252,7 @@ func TestFromReturnsRunnerOfHandler(t *testing.T) {
 	n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "completed tasks", n, 2)
-	if own, ok := runner.From(t.Context()); ok || own != nil {
+	if own, ok := runner.FromContext(t.Context()); ok || own != nil {
 		t.Errorf("outside of an attempt: got runner %p, %v; want nil, false", own, ok)
 	}
 }

@@ -129,7 +129,7 @@ func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *
 			return err
 		}
 		defer tx.Rollback()
-		task, _ := runner.TaskFrom(ctx)
+		task, _ := runner.TaskFromContext(ctx)
 		if _, err := tx.ExecContext(ctx, `INSERT INTO effects VALUES (?)`, task.ID); err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *
 	}
 }
 
-var ship = jobs.Define[any]("ship", jobs.Retry(jobs.Backoff{}), jobs.MaxAttempts(3))
+var ship = jobs.Define[any]("ship", jobs.WithBackoff(jobs.Backoff{}), jobs.MaxAttempts(3))
 
 // runShipTask enqueues a task of the job ship, runs tasks until none is due,
 // and returns the task.
@@ -224,7 +224,7 @@ func TestFinishTxCountsOncePerTransaction(t *testing.T) {
 			second = runner.FinishTx(ctx, tx, 2)
 			return 0, tx.Commit()
 		}))
-		task := runnerkit.Enqueue(t, r, double.With(1, jobs.Retry(jobs.Backoff{})))
+		task := runnerkit.Enqueue(t, r, double.With(1, jobs.WithBackoff(jobs.Backoff{})))
 		runnerkit.Drain(t, r)
 		want := `7`
 		if again {
@@ -330,7 +330,7 @@ func TestTransactionReleasesDependentsOfItsTask(t *testing.T) {
 	var order []int64
 	r.Register(ship.Handler(shipper(handle, func(ctx context.Context, point string, _ *sql.Tx) error {
 		if point == "start" {
-			task, _ := runner.TaskFrom(ctx)
+			task, _ := runner.TaskFromContext(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			order = append(order, task.ID)
@@ -339,7 +339,8 @@ func TestTransactionReleasesDependentsOfItsTask(t *testing.T) {
 	})))
 	tx := begin(t, handle)
 	var last int64
-	for i, options := range [][]jobs.Option{{jobs.Lane("a")}, {jobs.Lane("a")}, {jobs.Lane("a")}, {jobs.After(3)}, {jobs.After(4)}} {
+	lane := jobs.Lane("a")
+	for i, options := range [][]jobs.Option{{lane}, {lane}, {lane}, {jobs.DependsOn(3)}, {jobs.DependsOn(4)}} {
 		task, err := r.EnqueueTx(t.Context(), tx, ship.With(nil, options...))
 		if err != nil {
 			t.Fatal(err)

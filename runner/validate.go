@@ -30,8 +30,8 @@ func (o *Options) validate() error {
 		return invalidValue(off, "option BusyTimeout is negative: %v", o.BusyTimeout)
 	case o.Timeout < 0:
 		return invalidValue(off, "option Timeout is negative: %v", o.Timeout)
-	case o.Sync < Full || o.Sync > Flash:
-		return invalidValue("Full, Normal or Flash", "unknown level %d of Sync", o.Sync)
+	case o.Sync < SyncFull || o.Sync > SyncFlash:
+		return invalidValue("SyncFull, SyncNormal or SyncFlash", "unknown level %d of Sync", o.Sync)
 	case o.WriteEvery < 0 || o.WriteEvery > o.Lease/2:
 		return invalidValue(fmt.Sprintf("a time up to half of the lease, which is %v", o.Lease), "invalid WriteEvery %v", o.WriteEvery)
 	case o.Lease < shortestLease:

@@ -173,7 +173,7 @@ func (c waitContext) blocked(t jobs.Task) Wait {
 	if !t.PausedAt.IsZero() {
 		return Wait{Reason: "task_paused"}
 	}
-	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
+	if tasks := slices.Concat(t.DependsOn, t.DependsOnAny); len(tasks) > 0 {
 		return Wait{Reason: "dependency", Tasks: tasks}
 	}
 

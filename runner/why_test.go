@@ -106,9 +106,9 @@ func TestWhyTaskWaitsForOthers(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	blocked := jobs.Task{State: jobs.Blocked, Queue: "media", Job: "command", Lane: "acct-7", RunAt: noon.Add(-time.Minute)}
 	after := blocked
-	after.Waits, after.After, after.AfterAny = true, []int64{7}, []int64{9, 8}
+	after.Waits, after.DependsOn, after.DependsOnAny = true, []int64{7}, []int64{9, 8}
 	one := after
-	one.AfterAny = nil
+	one.DependsOnAny = nil
 	pending := blocked
 	pending.State = jobs.Pending
 	worker := []runner.Worker{{Name: "web1:811", Slots: 4, Jobs: []string{"command"}, State: "ready"}}

@@ -61,7 +61,7 @@ func TestFailedAttemptsAreRetriedAndKeepTheirErrors(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "exit 7"}}.With(jobs.MaxAttempts(3),
-		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed})))
+		jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed})))
 	runnerkit.Drain(t, r)
 	got := runnerkit.Get(t, r, task.ID)
 	testkit.Equal(t, "state", got.State, jobs.Failed)
@@ -215,7 +215,7 @@ func TestAbortKillsCommands(t *testing.T) {
 // ends. So the loop of the worker gets two events at once: the abort and the
 // end of the attempt.
 func TestWorkReportsAbortDuringDrain(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	var stop context.CancelFunc
 	r.Register(quick.Handler(func(context.Context, any) error {
 		stop()
@@ -282,8 +282,8 @@ func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 // all in use. The worker claims from the queues that it knows, and looks for
 // new queues from time to time.
 func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
-	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.Normal})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 1})
+	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.SyncNormal})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestGroupsShowTheirTimesOnTelephone(t *testing.T) {
 func TestNamesOfWorkersAreOnOneLine(t *testing.T) {
 	t.Parallel()
 	const name = "batch-worker-17.eu-central-1.example:811" // 40 characters
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 8, Name: name})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 8, Name: name})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	dir := t.TempDir()
 	for range 4 {

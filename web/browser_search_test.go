@@ -115,7 +115,7 @@ func TestDrawingOfDependenciesIsReachedWithKeyboard(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	first := shell(t, r, "true")
-	id := shell(t, r, "true", jobs.After(first))
+	id := shell(t, r, "true", jobs.DependsOn(first))
 	b := browse(t, serve(t, r, webOptions))
 	b.open(fmt.Sprintf("/tasks/%d", id))
 	b.run(chromedp.WaitVisible(".tools"))
@@ -128,7 +128,7 @@ func TestDrawingOfDependenciesIsReachedWithKeyboard(t *testing.T) {
 
 func TestLiveRegionSpeaksNewProblemsOnly(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 2, Name: "web1:811"})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 2, Name: "web1:811"})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	stop := runnerkit.Work(t, r)
 	defer stop()

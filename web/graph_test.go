@@ -37,10 +37,10 @@ func TestDependenciesOfTaskAreDrawn(t *testing.T) {
 	r := open(t)
 	load := shell(t, r, "true", jobs.Label("load"))
 	runnerkit.Drain(t, r)
-	clean := shell(t, r, "true", jobs.Label("clean"), jobs.After(load))
-	check := shell(t, r, "true", jobs.Label("check"), jobs.AfterAny(load))
-	merge := shell(t, r, "true", jobs.Label("merge <1>"), jobs.After(clean, check))
-	mail := shell(t, r, "true", jobs.Label("mail"), jobs.After(merge), jobs.AfterAny(load))
+	clean := shell(t, r, "true", jobs.Label("clean"), jobs.DependsOn(load))
+	check := shell(t, r, "true", jobs.Label("check"), jobs.DependsOnAny(load))
+	merge := shell(t, r, "true", jobs.Label("merge <1>"), jobs.DependsOn(clean, check))
+	mail := shell(t, r, "true", jobs.Label("mail"), jobs.DependsOn(merge), jobs.DependsOnAny(load))
 	alone := shell(t, r, "true")
 	s := serve(t, r, webOptions)
 	text := s.page(fmt.Sprintf("/tasks/%d", clean))
@@ -63,9 +63,9 @@ func fan(t testing.TB, r *runner.Runner, n int) (first, last int64) {
 	t.Helper()
 	first = shell(t, r, "true", jobs.Label("split"))
 	ids := many(t, r, n, func(i int) jobs.Spec {
-		return jobs.Shell("true").With(jobs.After(first), jobs.Label(fmt.Sprintf("part %d of the night", i)))
+		return jobs.Shell("true").With(jobs.DependsOn(first), jobs.Label(fmt.Sprintf("part %d of the night", i)))
 	})
-	return first, shell(t, r, "true", jobs.Label("join"), jobs.After(ids...))
+	return first, shell(t, r, "true", jobs.Label("join"), jobs.DependsOn(ids...))
 }
 
 func TestLongColumnIsDrawnInPart(t *testing.T) {
@@ -110,7 +110,7 @@ func TestDenseGraphHasFewLines(t *testing.T) {
 	r := open(t)
 	var all []int64
 	for range 60 {
-		all = append(all, shell(t, r, "true", jobs.After(all...)))
+		all = append(all, shell(t, r, "true", jobs.DependsOn(all...)))
 	}
 	s := serve(t, r, webOptions)
 	text, sent := s.wire(fmt.Sprintf("/tasks/%d", all[30]))
@@ -150,15 +150,15 @@ func TestDrawingsInBrowser(t *testing.T) {
 	load := shell(t, r, "true", jobs.Label("load yesterday from the shop"))
 	failed := shell(t, r, "exit 1", jobs.Label("check stock"), jobs.MaxAttempts(1))
 	runnerkit.Drain(t, r)
-	clean := shell(t, r, "true", jobs.Label("clean"), jobs.After(load))
-	prices := shell(t, r, "true", jobs.Label("prices"), jobs.After(load))
-	merge := shell(t, r, "true", jobs.Label("merge"), jobs.After(clean, prices), jobs.AfterAny(failed))
-	report := shell(t, r, "true", jobs.Label("report"), jobs.After(merge))
-	shell(t, r, "true", jobs.Label("mail"), jobs.After(report), jobs.AfterAny(load))
+	clean := shell(t, r, "true", jobs.Label("clean"), jobs.DependsOn(load))
+	prices := shell(t, r, "true", jobs.Label("prices"), jobs.DependsOn(load))
+	merge := shell(t, r, "true", jobs.Label("merge"), jobs.DependsOn(clean, prices), jobs.DependsOnAny(failed))
+	report := shell(t, r, "true", jobs.Label("report"), jobs.DependsOn(merge))
+	shell(t, r, "true", jobs.Label("mail"), jobs.DependsOn(report), jobs.DependsOnAny(load))
 	split, _ := fan(t, r, 150)
 	chain := split
 	for range 12 {
-		chain = shell(t, r, "true", jobs.After(chain))
+		chain = shell(t, r, "true", jobs.DependsOn(chain))
 	}
 	testkit.NoError(t, r.Pause(t.Context(), "", "default"))
 	film := shell(t, r, "sleep 60", jobs.Queue("media"), jobs.Label("holiday.mov"))

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 func open(t testing.TB) *runner.Runner {
 	t.Helper()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 2, Name: "web1:811"})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 2, Name: "web1:811"})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	return r
 }

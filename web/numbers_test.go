@@ -40,7 +40,7 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 	}
 	shell(t, r, "exit 1", jobs.Queue("mail"), jobs.In(time.Hour))
 	parent := shell(t, r, "true", jobs.Queue("media"))
-	shell(t, r, "true", jobs.Queue("media"), jobs.After(parent))
+	shell(t, r, "true", jobs.Queue("media"), jobs.DependsOn(parent))
 	testkit.NoError(t, r.Pause(t.Context(), "disk is full", "media", "empty"))
 	s := serve(t, r, webOptions)
 	page := s.page("/")

@@ -134,8 +134,8 @@ func TestTaskLinksToItsDependencies(t *testing.T) {
 	a, b := shell(t, r, "exit 1"), shell(t, r, "true")
 	runnerkit.Drain(t, r)
 	c := shell(t, r, "true", jobs.Lane("acct 7"))
-	d := shell(t, r, "true", jobs.After(b, c), jobs.AfterAny(a))
-	e := shell(t, r, "true", jobs.After(d))
+	d := shell(t, r, "true", jobs.DependsOn(b, c), jobs.DependsOnAny(a))
+	e := shell(t, r, "true", jobs.DependsOn(d))
 	write(t, r, "DELETE FROM tasks WHERE id = ?", b) // runner itself keeps b while d waits
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page(fmt.Sprintf("/tasks/%d", d))

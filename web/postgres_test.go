@@ -30,7 +30,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	daily(t, r, "nightly")
 	runnerkit.Drain(t, r)
 	shell(t, r, "true", jobs.Queue("media"))
-	shell(t, r, "true", jobs.After(3))
+	shell(t, r, "true", jobs.DependsOn(3))
 	for page, part := range map[string]string{"/": "media", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3",
 		"/tasks?q=state:failed&sort=cause": "1 failed task in 1 group", "/tasks?q=state:failed%20queue:none&sort=cause": "No task matches",
 		"/tasks/1": "hello from the server", "/schedules": "nightly",

@@ -76,8 +76,8 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	}
 	enqueue(jobs.Shell("report.sh --days 7").With(jobs.In(8*time.Hour), jobs.Label("nightly")))
 	load := shell(t, r, "load.sh --day today", jobs.Queue("etl"))
-	merge := shell(t, r, "merge.sh", jobs.Queue("etl"), jobs.After(load))
-	shell(t, r, "mail.sh", jobs.Queue("etl"), jobs.After(merge), jobs.AfterAny(1, 2))
+	merge := shell(t, r, "merge.sh", jobs.Queue("etl"), jobs.DependsOn(load))
+	shell(t, r, "mail.sh", jobs.Queue("etl"), jobs.DependsOn(merge), jobs.DependsOnAny(1, 2))
 	part, _ := fan(t, r, 6)
 	etl := jobs.Target{Kind: jobs.QueueTarget, Name: "etl"}
 	for _, limit := range []jobs.Limit{{Target: etl, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}} {
@@ -118,7 +118,7 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	runnerkit.Drain(t, r)
 	testkit.NoError(t, r.Pause(context.Background(), strings.Repeat("because ", 100), long(7, 100)))
 	ids := many(t, r, 100_000, func(n int) jobs.Spec { return jobs.Shell("true").With(jobs.Queue(long(n%40, 100))) })
-	chain := shell(t, r, "true", jobs.After(ids[:1000]...))
+	chain := shell(t, r, "true", jobs.DependsOn(ids[:1000]...))
 	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
 	return map[string]string{"task": page(2), "function": page(function.ID), "chain": page(chain)}
 }

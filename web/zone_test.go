@@ -30,7 +30,7 @@ func timesIn(body string) []string {
 func TestEveryTimeIsInZoneOfBrowser(t *testing.T) {
 	r := open(t)
 	pages := sampleDatabase(t, r)
-	retrying := shell(t, r, "exit 1", jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Hour}))
+	retrying := shell(t, r, "exit 1", jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{Delay: time.Hour}))
 	scheduled := shell(t, r, "true", jobs.In(time.Hour), jobs.ExpiresIn(2*time.Hour))
 	stop := runnerkit.Work(t, r)
 	testkit.Eventually(t, "the task waits for its next attempt", func() bool { return state(t, r, retrying) == jobs.Retrying })

@@ -84,7 +84,7 @@ func (m *model) insertSome(r *rapid.T) {
 		options := []jobs.Option{jobs.Priority(rapid.IntRange(0, 3).Draw(r, "priority")),
 			jobs.Queue(rapid.SampledFrom([]string{"p", "q"}).Draw(r, "queue")),
 			jobs.MaxAttempts(rapid.IntRange(1, 3).Draw(r, "max_attempts")), jobs.MaxLosses(rapid.IntRange(0, 2).Draw(r, "max_losses")),
-			jobs.In(time.Duration(rapid.IntRange(0, 2).Draw(r, "in")) * time.Minute), jobs.Retry(jobs.Backoff{Delay: time.Minute}),
+			jobs.In(time.Duration(rapid.IntRange(0, 2).Draw(r, "in")) * time.Minute), jobs.WithBackoff(jobs.Backoff{Delay: time.Minute}),
 			jobs.ExpiresIn(time.Duration(rapid.SampledFrom([]int{0, 0, 3}).Draw(r, "expires")) * time.Minute),
 			jobs.Unique(rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(r, "key"))}
 		specs[i] = functionSpec(rapid.SampledFrom([]string{"a", "b", "other"}).Draw(r, "job"), options...)

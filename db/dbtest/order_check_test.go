@@ -89,7 +89,7 @@ func (m *orderModel) dueUnseen(l jobs.LimitStatus) bool { return l.Rate > 0 && l
 // checkDependencies checks that the state of a task agrees with the states of
 // its dependencies.
 func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task) {
-	open := slices.Concat(task.After, task.AfterAny)
+	open := slices.Concat(task.DependsOn, task.DependsOnAny)
 	if task.Waits != (len(open) > 0 || !task.PausedAt.IsZero()) || task.Waits && task.State != jobs.Blocked {
 		m.T.Fatalf("task %d: got state %s, waits %v; want blocked while it waits for %v", task.ID, task.State, task.Waits, open)
 	}
@@ -102,7 +102,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 	if m.retried[task.ID] || known && !was.Waits {
 		return
 	}
-	after, afterAny := was.After, was.AfterAny // the dependencies that the task had after the previous step
+	after, afterAny := was.DependsOn, was.DependsOnAny // the dependencies that the task had after the previous step
 	if !known {
 		after, afterAny = m.after[task.ID][0], m.after[task.ID][1]
 	}

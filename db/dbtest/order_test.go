@@ -71,7 +71,7 @@ type orderModel struct {
 	running []jobs.Task
 	inUse   map[jobs.Target]int  // running tasks by target, after the previous step
 	before  map[int64]jobs.Task  // tasks after the previous step
-	after   map[int64][2][]int64 // dependencies of each task at its enqueue: After and AfterAny
+	after   map[int64][2][]int64 // dependencies of each task at its enqueue: DependsOn and DependsOnAny
 	paused  map[string]bool
 	retried map[int64]bool // tasks that this step has retried; a retried task waits only for its unfinished dependencies
 }
@@ -113,7 +113,7 @@ func (m *orderModel) add(t *rapid.T) {
 	if rapid.IntRange(0, 4).Draw(t, "replaces") == 0 {
 		options = append(options, jobs.UniqueReplace("key"))
 	}
-	id, err := m.orderStore.tryAdd(append(options, jobs.After(after...), jobs.AfterAny(any...))...)
+	id, err := m.orderStore.tryAdd(append(options, jobs.DependsOn(after...), jobs.DependsOnAny(any...))...)
 	if errors.Is(err, jobs.ErrConflict) { // replacing the task with this key would make an older task depend on a newer one
 		return
 	}

@@ -91,7 +91,7 @@ var claims = group{
 		}
 	},
 	"a claim clears the outcome of the last attempt": func(s *store) {
-		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
+		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{})))
 		w := s.worker()
 		first := s.claimOnly(w)
 		code := 3
@@ -180,7 +180,7 @@ var claims = group{
 	},
 	"only the worker that reserved a task claims it": func(s *store) {
 		mine, other := s.worker(), s.worker()
-		spec := commandSpec(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Delay: time.Second}))
+		spec := commandSpec(jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{Delay: time.Second}))
 		id := must(s.InsertReserved(s.Context(), mine, &spec, true, s.now))(s).ID
 		if got := s.get(id).InputBytes; got != -1 {
 			s.Errorf("got %d bytes of input, want -1 for one that isn't stored", got)

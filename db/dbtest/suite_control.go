@@ -18,7 +18,7 @@ import (
 func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	s.Helper()
 	job := "control." + string(state)
-	options = append([]jobs.Option{jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Delay: time.Hour})}, options...)
+	options = append([]jobs.Option{jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{Delay: time.Hour})}, options...)
 	id := s.insert(functionSpec(job, options...))[0]
 	w := s.worker(job)
 	switch state {

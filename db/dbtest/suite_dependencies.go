@@ -19,7 +19,7 @@ import (
 func endsDoNotNeedDependentsThatWait(s *store) {
 	t, w := s.T, newOrderStore(s)
 	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))
-	freed, spared := w.add(jobs.After(completes)), w.add(jobs.After(fails))
+	freed, spared := w.add(jobs.DependsOn(completes)), w.add(jobs.DependsOn(fails))
 	s.exec(`UPDATE tasks SET state = 'pending', waits = NULL, generation_id = generation_id + 1 WHERE waits = 1`)
 	claimed := w.claim(10)
 	if want := []int64{completes, fails, freed, spared}; !slices.Equal(ids(claimed), want) {
@@ -39,10 +39,10 @@ func endsDoNotNeedDependentsThatWait(s *store) {
 func afterStartsWhenAllHaveCompleted(s *store) {
 	t, w := s.T, newOrderStore(s)
 	a, b := w.add(), w.add()
-	c := w.add(jobs.After(a), jobs.AfterAny(b, a))
-	if task := w.wantState(c, jobs.Blocked); !slices.Equal(task.After, []int64{a}) || !slices.Equal(task.AfterAny, []int64{b}) ||
+	c := w.add(jobs.DependsOn(a), jobs.DependsOnAny(b, a))
+	if task := w.wantState(c, jobs.Blocked); !slices.Equal(task.DependsOn, []int64{a}) || !slices.Equal(task.DependsOnAny, []int64{b}) ||
 		!task.Depends {
-		t.Fatalf("got after %+v, after any %+v, depends %v; want %+v, %+v, true", task.After, task.AfterAny, task.Depends,
+		t.Fatalf("got after %+v, after any %+v, depends %v; want %+v, %+v, true", task.DependsOn, task.DependsOnAny, task.Depends,
 			[]int64{a}, []int64{b})
 	}
 
@@ -52,8 +52,8 @@ func afterStartsWhenAllHaveCompleted(s *store) {
 	}
 
 	w.finish(claimed[0], nil)
-	if task := w.wantState(c, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) {
-		t.Fatalf("got after %v, after any %v; want none, %v", task.After, task.AfterAny, []int64{b})
+	if task := w.wantState(c, jobs.Blocked); len(task.DependsOn) != 0 || !slices.Equal(task.DependsOnAny, []int64{b}) {
+		t.Fatalf("got after %v, after any %v; want none, %v", task.DependsOn, task.DependsOnAny, []int64{b})
 	}
 
 	w.finish(claimed[1], jobs.Cancel(errBad))
@@ -66,9 +66,9 @@ func afterStartsWhenAllHaveCompleted(s *store) {
 func failureCancelsDownAChainInOneTransaction(s *store) {
 	t, w := s.T, newOrderStore(s)
 	a := w.add(jobs.MaxAttempts(1))
-	b := w.add(jobs.After(a))
-	c := w.add(jobs.After(b), jobs.Lane("l"))
-	d := w.add(jobs.AfterAny(c))
+	b := w.add(jobs.DependsOn(a))
+	c := w.add(jobs.DependsOn(b), jobs.Lane("l"))
+	d := w.add(jobs.DependsOnAny(c))
 	w.finish(w.claim(1)[0], errBad)
 	if task := w.wantState(b, jobs.Cancelled); task.Reason != jobs.ReasonDependency ||
 		task.Error != fmt.Sprintf("task %d failed", a) || task.FinishedAt.IsZero() {
@@ -92,9 +92,9 @@ func aFinishedDependencyCounts(s *store) {
 	claimed := w.claim(2)
 	w.finish(claimed[0], nil)
 	w.finish(claimed[1], errBad)
-	w.wantState(w.add(jobs.After(good), jobs.AfterAny(bad)), jobs.Pending)
-	w.wantState(w.add(jobs.After(good), jobs.In(time.Hour)), jobs.Scheduled)
-	late := w.add(jobs.After(good, bad))
+	w.wantState(w.add(jobs.DependsOn(good), jobs.DependsOnAny(bad)), jobs.Pending)
+	w.wantState(w.add(jobs.DependsOn(good), jobs.In(time.Hour)), jobs.Scheduled)
+	late := w.add(jobs.DependsOn(good, bad))
 	if task := w.wantState(late, jobs.Cancelled); task.Reason != jobs.ReasonDependency ||
 		task.Error != fmt.Sprintf("task %d failed", bad) {
 		t.Fatalf("got reason %v, error %q; want %v, %q", task.Reason, task.Error, jobs.ReasonDependency,
@@ -102,7 +102,7 @@ func aFinishedDependencyCounts(s *store) {
 	}
 
 	n, _ := w.Count(t.Context(), jobs.Filter{})
-	_, err := w.tryAdd(jobs.After(good, 999))
+	_, err := w.tryAdd(jobs.DependsOn(good, 999))
 	if !errors.Is(err, jobs.ErrNotFound) || !strings.Contains(err.Error(), "999") {
 		t.Fatalf("got error %v, want %v for task 999", err, jobs.ErrNotFound)
 	}
@@ -154,7 +154,7 @@ func everyEndReleases(s *store) {
 	}
 	for name, end := range ends {
 		first := w.add(jobs.Lane("l"), jobs.ExpiresIn(time.Hour), jobs.MaxLosses(0))
-		next, after, any := w.add(jobs.Lane("l")), w.add(jobs.After(first)), w.add(jobs.AfterAny(first))
+		next, after, any := w.add(jobs.Lane("l")), w.add(jobs.DependsOn(first)), w.add(jobs.DependsOnAny(first))
 		w.wantState(next, jobs.Blocked)
 		end(w, first)
 		if state := w.get(first).State; !state.Finished() {
@@ -183,9 +183,9 @@ func everyEndReleases(s *store) {
 func retryWithDependents(s *store) {
 	t, w := s.T, newOrderStore(s)
 	a, other := w.add(jobs.MaxAttempts(1)), w.add(jobs.MaxAttempts(1))
-	b := w.add(jobs.After(a))
-	c := w.add(jobs.After(b))
-	both := w.add(jobs.After(a, other))
+	b := w.add(jobs.DependsOn(a))
+	c := w.add(jobs.DependsOn(b))
+	both := w.add(jobs.DependsOn(a, other))
 	claimed := w.claim(2)
 	w.finish(claimed[0], errBad)
 	w.finish(claimed[1], errBad)
@@ -202,8 +202,8 @@ func retryWithDependents(s *store) {
 	if _, err := w.Apply(t.Context(), []int64{other}, db.Retry(w.now, w.now, true)); err != nil {
 		t.Fatal(err)
 	}
-	if task := w.wantState(both, jobs.Blocked); !slices.Equal(task.After, []int64{a, other}) {
-		t.Fatalf("got %+v, want %+v", task.After, []int64{a, other})
+	if task := w.wantState(both, jobs.Blocked); !slices.Equal(task.DependsOn, []int64{a, other}) {
+		t.Fatalf("got %+v, want %+v", task.DependsOn, []int64{a, other})
 	}
 
 	for range 4 {
@@ -250,7 +250,7 @@ func manyDependenciesAndDependents(s *store) {
 
 	last := job.With("last")
 	for i := range n {
-		last.Earlier = append(last.Earlier, i)
+		last.DependsOnEarlier = append(last.DependsOnEarlier, i)
 	}
 
 	added, err := w.Insert(t.Context(), append(specs, last), w.now)
@@ -275,7 +275,7 @@ func manyDependenciesAndDependents(s *store) {
 
 	t.Logf("fan-in of %d: finishing 100 of them took %v at most", n, slowest)
 	for i := range specs {
-		specs[i].After = []int64{end}
+		specs[i].DependsOn = []int64{end}
 	}
 
 	if _, err := w.Insert(t.Context(), specs, w.now); err != nil {

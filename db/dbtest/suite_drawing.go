@@ -16,9 +16,9 @@ var drawings = group{
 	"the tasks before and behind a task": func(s *store) {
 		w := newOrderStore(s)
 		a, other := w.add(), w.add()
-		b := w.add(jobs.After(a))
-		c := w.add(jobs.After(b), jobs.AfterAny(a))
-		d, e := w.add(jobs.After(c)), w.add(jobs.After(c, other))
+		b := w.add(jobs.DependsOn(a))
+		c := w.add(jobs.DependsOn(b), jobs.DependsOnAny(a))
+		d, e := w.add(jobs.DependsOn(c)), w.add(jobs.DependsOn(c, other))
 		s.wantRelated(c, 10, []int64{a, b}, []int64{d, e}, false)
 		s.wantRelated(a, 10, nil, []int64{b, c, d, e}, false)
 		s.wantRelated(e, 10, []int64{other, c, a, b}, nil, false)
@@ -42,7 +42,7 @@ var drawings = group{
 		a := w.add()
 		var behind []int64
 		for range 25 {
-			behind = append(behind, w.add(jobs.After(a)))
+			behind = append(behind, w.add(jobs.DependsOn(a)))
 		}
 
 		s.wantRelated(a, 25, nil, behind, false)
@@ -68,7 +68,7 @@ var drawings = group{
 	},
 	"the attempts of workers": func(s *store) {
 		w := s.worker()
-		list := s.insert(commandSpec(), commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Minute})), commandSpec(),
+		list := s.insert(commandSpec(), commandSpec(jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{Delay: time.Minute})), commandSpec(),
 			commandSpec())
 		claimed := s.claim(w, 4)
 		s.sleep(time.Second)

@@ -173,7 +173,7 @@ var dues = group{
 		}
 	},
 	"only the first start counts for the expiry": func(s *store) {
-		id := s.insert(commandSpec(jobs.ExpiresIn(time.Minute), jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))[0]
+		id := s.insert(commandSpec(jobs.ExpiresIn(time.Minute), jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{})))[0]
 		w := s.worker()
 		first := s.claimOnly(w)
 		s.sleep(time.Hour)
@@ -188,7 +188,7 @@ var dues = group{
 		wall := s.insert(commandSpec(jobs.In(2 * ahead)))[0] // enqueued while the clock was right, so its due time stays
 		s.sleep(ahead)
 		w := s.worker()
-		retry := commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
+		retry := commandSpec(jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Minute}))
 		id := s.insert(retry)[0]
 		s.finish(w, s.claimOnly(w), taskspec.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		wait := s.get(id).RunAt.Sub(s.now)
@@ -239,11 +239,11 @@ var dues = group{
 		w := s.worker()
 		s.sleep(time.Hour)
 		first := s.insert(commandSpec())[0]
-		after, paused := s.insert(commandSpec(jobs.After(first)))[0], s.insert(commandSpec(jobs.Paused()))[0]
-		later := s.insert(commandSpec(jobs.After(first), jobs.In(time.Minute)))[0]
+		after, paused := s.insert(commandSpec(jobs.DependsOn(first)))[0], s.insert(commandSpec(jobs.Paused()))[0]
+		later := s.insert(commandSpec(jobs.DependsOn(first), jobs.In(time.Minute)))[0]
 		edited, key := s.insert(commandSpec())[0], commandSpec(jobs.Unique("k"), jobs.UniqueFor(time.Hour))
 		s.insert(key)
-		again := s.insert(commandSpec(jobs.After(first)))[0]
+		again := s.insert(commandSpec(jobs.DependsOn(first)))[0]
 		s.apply(db.Cancel("", false, s.now), again)
 		s.apply(db.Retry(s.now, s.now, false), again)
 

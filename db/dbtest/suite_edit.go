@@ -69,7 +69,7 @@ func editMovesTasks(s *store) {
 
 	// An edit does not unblock a task that waits for another task or for its
 	// resume.
-	c := w.add(jobs.After(a))
+	c := w.add(jobs.DependsOn(a))
 	w.pauseTasks(b)
 	for _, id := range []int64{b, c} {
 		w.edit(id, jobs.Lane("l"), jobs.At(s.now))
@@ -186,8 +186,8 @@ func changesOfPlainTasks(s *store) {
 	}
 
 	for _, id := range []int64{paused, edited} {
-		if got := w.wantState(id, jobs.Blocked); !slices.Equal(got.After, []int64{on}) {
-			s.Errorf("task %d: got dependencies %v, want %v", id, got.After, []int64{on})
+		if got := w.wantState(id, jobs.Blocked); !slices.Equal(got.DependsOn, []int64{on}) {
+			s.Errorf("task %d: got dependencies %v, want %v", id, got.DependsOn, []int64{on})
 		}
 	}
 

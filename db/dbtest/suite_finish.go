@@ -77,7 +77,7 @@ var finishes = group{
 		}
 	},
 	"a finish of an old generation is rejected": func(s *store) {
-		id := s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))[0]
+		id := s.insert(commandSpec(jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{})))[0]
 		w := s.worker()
 		old := s.claimOnly(w)
 		s.finish(w, old, failed)
@@ -231,7 +231,7 @@ var finishes = group{
 		}
 	},
 	"a cycle finishes before it claims": func(s *store) {
-		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
+		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{})))
 		w := s.worker()
 		first := s.claimOnly(w)
 		got := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true,
@@ -242,7 +242,7 @@ var finishes = group{
 		}
 	},
 	"the release of an unstarted task restores its state": func(s *store) {
-		id := s.insert(commandSpec(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))[0]
+		id := s.insert(commandSpec(jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{})))[0]
 		w := s.worker()
 		s.finish(w, s.claimOnly(w), failed)
 		s.look(w)
@@ -264,7 +264,7 @@ var finishes = group{
 	},
 	"an unstarted task with a cancel request ends without an attempt": func(s *store) {
 		for _, byID := range []bool{false, true} {
-			id := s.insert(commandSpec(jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{})))[0]
+			id := s.insert(commandSpec(jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{})))[0]
 			w, reaper := s.worker(), s.worker()
 			s.finish(w, s.claimOnly(w), failed)
 			s.claimOnly(w)

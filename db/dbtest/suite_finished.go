@@ -148,8 +148,8 @@ var finishedTests = group{
 			commandSpec(jobs.ExpiresIn(time.Minute)))
 		claimed := s.claim(w, 3)
 		lost := s.claim(dead, 1)
-		dependent := s.insert(commandSpec(jobs.After(ids[1])), commandSpec(jobs.After(ids[1])))
-		s.insert(commandSpec(jobs.After(dependent[0])))
+		dependent := s.insert(commandSpec(jobs.DependsOn(ids[1])), commandSpec(jobs.DependsOn(ids[1])))
+		s.insert(commandSpec(jobs.DependsOn(dependent[0])))
 		tx := must(s.begin())(s)
 		if err := w.FinishTx(s.Context(), tx, db.Finish{Task: claimed[0], Outcome: s.withTimes(claimed[0], taskspec.Outcome{})},
 			s.now); err != nil {
@@ -163,7 +163,7 @@ var finishedTests = group{
 		s.apply(db.Cancel("by hand", false, s.now), claimed[2].ID)
 		s.finish(w, claimed[2], taskspec.Outcome{Reason: jobs.ReasonCancelled, Error: "cancelled"})
 		s.reap(w, s.leases(w)...)
-		s.insert(commandSpec(jobs.After(ids[1])))
+		s.insert(commandSpec(jobs.DependsOn(ids[1])))
 		s.sleep(2 * time.Minute)
 		s.look(w)
 		s.wantEnds(first, "2 completed ", "3 failed exit", "7 cancelled dependency", "8 cancelled dependency", "9 cancelled dependency",

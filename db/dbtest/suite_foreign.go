@@ -23,7 +23,7 @@ var foreigners = group{
 	},
 	"a task cancelled before its start has no duration, whatever its outcome was": func(s *store) {
 		on := s.insert(functionSpec("on"))[0]
-		plain := s.insert(functionSpec("x"), functionSpec("x"), functionSpec("x", jobs.After(on)), functionSpec("started"))
+		plain := s.insert(functionSpec("x"), functionSpec("x"), functionSpec("x", jobs.DependsOn(on)), functionSpec("started"))
 		s.exec(`UPDATE tasks SET outcome = '[]' WHERE id = ?`, plain[1])
 		s.exec(`UPDATE tasks SET started_at = ? WHERE id = ?`, s.now.Add(-time.Hour).UnixMilli(), plain[3])
 		s.apply(db.Cancel("by ann", false, s.now), plain[0], plain[1], plain[3], on)

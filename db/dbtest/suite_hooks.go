@@ -120,7 +120,7 @@ var hookTests = group{
 	},
 	"a task that expires or loses its dependency is cancelled, so it runs no hooks": func(s *store) {
 		first := s.insert(commandSpec(jobs.MaxAttempts(1)))[0]
-		after := s.insert(commandSpec(jobs.After(first), jobs.OnEnd(allHooks)))[0]
+		after := s.insert(commandSpec(jobs.DependsOn(first), jobs.OnEnd(allHooks)))[0]
 		expires := s.insert(commandSpec(jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), jobs.OnEnd(allHooks)))[0]
 		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
 			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)

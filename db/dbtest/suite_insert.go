@@ -40,7 +40,7 @@ var inserts = group{
 			Input: []byte("in\x00put")}.With(jobs.Queue("q"), jobs.Priority(-7), jobs.Label("l"), jobs.In(time.Hour),
 			jobs.ExpiresIn(time.Minute),
 			jobs.Unique("k"), jobs.MaxAttempts(4), jobs.MaxLosses(2), jobs.Timeout(time.Second), jobs.KillAfter(0),
-			jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"),
+			jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"),
 			jobs.OutputLimit(9))
 		spec.CreatedBy = "ann"
 		id := s.insert(spec)[0]
@@ -96,7 +96,7 @@ var inserts = group{
 				switch c % 10 {
 				case 3: // the last task depends on the task before it, so it needs a statement of its own
 					last := &specs[len(specs)-1]
-					last.Earlier = []int{len(specs) - 2}
+					last.DependsOnEarlier = []int{len(specs) - 2}
 				case 7:
 					specs[0].MaxLosses = -1 // a CHECK constraint rejects this value
 				}
@@ -119,8 +119,8 @@ var inserts = group{
 				if task.Label != fmt.Sprint(c, " ", i) {
 					s.Errorf("task %d of caller %d: got label %q, want %q", i, c, task.Label, fmt.Sprint(c, " ", i))
 				}
-				if c%10 == 3 && i == len(added)-1 && !slices.Equal(task.After, []int64{added[i-1].ID}) {
-					s.Errorf("got dependencies %v, want %d", task.After, added[i-1].ID)
+				if c%10 == 3 && i == len(added)-1 && !slices.Equal(task.DependsOn, []int64{added[i-1].ID}) {
+					s.Errorf("got dependencies %v, want %d", task.DependsOn, added[i-1].ID)
 				}
 			}
 		}

@@ -67,7 +67,7 @@ func aLaneRunsOneAtATimeInOrder(s *store) {
 func aTaskThatWaitsDoesNotHoldItsLane(s *store) {
 	w := newOrderStore(s)
 	a := w.add(jobs.Queue("slow"))
-	b := w.add(jobs.Lane("l"), jobs.After(a))
+	b := w.add(jobs.Lane("l"), jobs.DependsOn(a))
 	c := w.add(jobs.Lane("l"))
 	w.wantState(b, jobs.Blocked)
 	w.wantState(c, jobs.Pending)

@@ -43,7 +43,7 @@ type orderStore struct {
 
 func newOrderStore(s *store) *orderStore { return &orderStore{s, s.worker("test", "other")} }
 
-var job = jobs.Define[string]("test", jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Second}))
+var job = jobs.Define[string]("test", jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Second}))
 
 func (w *orderStore) add(options ...jobs.Option) int64 {
 	w.Helper()
@@ -113,19 +113,19 @@ func replaceTask(s *store) {
 	}
 	same(jobs.Lane("l"), jobs.Priority(1)) // a replaced task with the same lane keeps the lane
 	w.wantState(id, jobs.Pending)
-	same(jobs.After(a)) // the new options have no lane, so the task gives up its lane
+	same(jobs.DependsOn(a)) // the new options have no lane, so the task gives up its lane
 	w.wantState(id, jobs.Blocked)
 	w.wantState(next, jobs.Pending)
-	same(jobs.Lane("l"), jobs.AfterAny(b))
-	if task := w.wantState(id, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) || task.Lane != "l" {
-		s.Fatalf(`got after %v, after any %v, lane %q; want none, %v, "l"`, task.After, task.AfterAny, task.Lane,
+	same(jobs.Lane("l"), jobs.DependsOnAny(b))
+	if task := w.wantState(id, jobs.Blocked); len(task.DependsOn) != 0 || !slices.Equal(task.DependsOnAny, []int64{b}) || task.Lane != "l" {
+		s.Fatalf(`got after %v, after any %v, lane %q; want none, %v, "l"`, task.DependsOn, task.DependsOnAny, task.Lane,
 			[]int64{b})
 	}
 
-	follower := w.add(jobs.After(id))
+	follower := w.add(jobs.DependsOn(id))
 	for _, newer := range []int64{follower, id} {
 		before := w.get(id)
-		if _, err := w.tryAdd(jobs.UniqueReplace("k"), jobs.After(newer)); !errors.Is(err, jobs.ErrConflict) ||
+		if _, err := w.tryAdd(jobs.UniqueReplace("k"), jobs.DependsOn(newer)); !errors.Is(err, jobs.ErrConflict) ||
 			!equal(before, w.get(id)) {
 			s.Fatalf("got error %v, before %+v; want error %v, %+v", err, before, jobs.ErrConflict, w.get(id))
 		}
@@ -139,7 +139,7 @@ func replaceTask(s *store) {
 		s.Fatal(err)
 	}
 
-	same(jobs.After(a))
+	same(jobs.DependsOn(a))
 	s.wantTask(id, jobs.Cancelled, jobs.ReasonDependency)
 	s.wantTask(follower, jobs.Cancelled, jobs.ReasonDependency)
 }

@@ -46,7 +46,7 @@ func (s *store) write(w *db.Worker, task jobs.Task, out db.Output) {
 // runningTask adds a task and claims it.
 func (s *store) runningTask() (*db.Worker, jobs.Task) {
 	s.Helper()
-	s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{})))
+	s.insert(commandSpec(jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{})))
 	w := s.worker()
 	return w, s.claimOnly(w)
 }

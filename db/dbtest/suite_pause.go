@@ -93,7 +93,7 @@ var pauses = group{
 		}
 	},
 	"running tasks of a paused queue continue, and their retries wait": func(s *store) {
-		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Second})))
+		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{Delay: time.Second})))
 		w := s.worker()
 		running := s.claimOnly(w)
 		s.pause("default")

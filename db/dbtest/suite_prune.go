@@ -141,7 +141,7 @@ var prunes = group{
 	"a task that an unfinished task depends on stays": func(s *store) {
 		w := s.worker()
 		a, b := s.addFinished(w, 1, taskspec.Outcome{Result: json.RawMessage(`7`)})[0], s.addFinished(w, 1, failed)[0]
-		paused := s.insert(commandSpec(jobs.After(a), jobs.AfterAny(b), jobs.Paused()))[0]
+		paused := s.insert(commandSpec(jobs.DependsOn(a), jobs.DependsOnAny(b), jobs.Paused()))[0]
 		s.addFinished(w, 1, taskspec.Outcome{}) // nobody needs this one
 		s.sleep(8 * 24 * time.Hour)
 		all := bothBefore(s.now)
@@ -328,7 +328,7 @@ var prunes = group{
 		s.addFinished(w, 1, taskspec.Outcome{})
 		s.sleep(2 * time.Hour)
 		since := s.now
-		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Delay: time.Minute, Max: time.Minute})), commandSpec())
+		s.insert(commandSpec(jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{Delay: time.Minute, Max: time.Minute})), commandSpec())
 		s.sleep(3 * time.Second)
 		for _, t := range s.claim(w, 2) {
 			s.finish(w, t, failed)

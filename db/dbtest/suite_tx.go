@@ -99,7 +99,7 @@ var transactions = group{
 			functionSpec("lane", jobs.Lane("l")), functionSpec("lane", jobs.Lane("l")),
 			jobs.Command{Argv: []string{"cat"}, Input: []byte("x")}.With(jobs.In(time.Minute))}
 		last := functionSpec("last")
-		last.Earlier = []int{0, 2}
+		last.DependsOnEarlier = []int{0, 2}
 		specs = append(specs, last)
 		s.inTx(false, func(outer *sql.Tx) { must(s.InsertAllTx(s.Context(), outer, specs, s.now))(s) })
 		if n := len(s.list(jobs.Filter{})); n != 0 {
@@ -136,7 +136,7 @@ var transactions = group{
 		}
 
 		good, missing, refused := functionSpec("good"), functionSpec("missing"), functionSpec("refused")
-		missing.After, refused.Label = []int64{99}, "refused"
+		missing.DependsOn, refused.Label = []int64{99}, "refused"
 		s.inTx(true, func(outer *sql.Tx) {
 			for _, bad := range []jobs.Spec{missing, refused} {
 				for _, specs := range [][]jobs.Spec{{good, bad, good}, {bad}} {
@@ -156,9 +156,9 @@ var transactions = group{
 	},
 	"a refused replacement leaves the old task as it was, even if the transaction is committed": func(s *store) {
 		key := jobs.UniqueReplace("k")
-		old := s.insert(job.With("old", key, jobs.After(s.insert(functionSpec("first"))...)))[0]
+		old := s.insert(job.With("old", key, jobs.DependsOn(s.insert(functionSpec("first"))...)))[0]
 		want := s.get(old)
-		spec := job.With("new", key, jobs.After(s.insert(functionSpec("later"))...))
+		spec := job.With("new", key, jobs.DependsOn(s.insert(functionSpec("later"))...))
 		s.inTx(true, func(outer *sql.Tx) {
 			if _, err := s.InsertTx(s.Context(), outer, &spec, s.now); !errors.Is(err, jobs.ErrConflict) {
 				s.Errorf("got error %v, want %v", err, jobs.ErrConflict)

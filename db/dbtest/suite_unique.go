@@ -177,12 +177,12 @@ var uniques = group{
 		spec := functionSpec("f", jobs.UniqueArgs(), jobs.UniqueFor(time.Hour))
 		other := functionSpec("f")
 		follower := functionSpec("f", jobs.Unique("b"), jobs.UniqueFor(time.Hour))
-		follower.Earlier = []int{2}
+		follower.DependsOnEarlier = []int{2}
 		added := must(s.Insert(s.Context(), []jobs.Spec{spec, other, spec, follower}, s.now))(s)
 		if added[0].Kept || added[1].Kept || added[2] != (jobs.Enqueued{ID: added[0].ID, Kept: true}) || added[3].Kept {
 			s.Errorf("got %+v, want only the third task kept, as the first", added)
 		}
-		if got := s.get(added[3].ID).After; len(got) != 1 || got[0] != added[0].ID {
+		if got := s.get(added[3].ID).DependsOn; len(got) != 1 || got[0] != added[0].ID {
 			s.Errorf("got after %v, want the kept task %d", got, added[0].ID)
 		}
 

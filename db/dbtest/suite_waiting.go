@@ -132,8 +132,8 @@ func resumeDecidesAnew(s *store) {
 		"now":          {nil, jobs.Pending},
 		"later":        {[]jobs.Option{jobs.In(time.Hour)}, jobs.Scheduled},
 		"lane":         {[]jobs.Option{jobs.Lane("l")}, jobs.Blocked},
-		"after":        {[]jobs.Option{jobs.After(first)}, jobs.Blocked},
-		"after, later": {[]jobs.Option{jobs.In(time.Hour), jobs.AfterAny(first)}, jobs.Blocked},
+		"after":        {[]jobs.Option{jobs.DependsOn(first)}, jobs.Blocked},
+		"after, later": {[]jobs.Option{jobs.In(time.Hour), jobs.DependsOnAny(first)}, jobs.Blocked},
 	} {
 		id := w.add(c.options...)
 		was := w.wantState(id, c.want)
@@ -150,7 +150,7 @@ func resumeDecidesAnew(s *store) {
 func dependenciesOfPausedTasksEnd(s *store) {
 	w := newOrderStore(s)
 	good, bad := w.add(), w.add(jobs.MaxAttempts(1))
-	paused, broken, waits := w.add(jobs.After(good)), w.add(jobs.After(bad)), w.add(jobs.After(good))
+	paused, broken, waits := w.add(jobs.DependsOn(good)), w.add(jobs.DependsOn(bad)), w.add(jobs.DependsOn(good))
 	w.pauseTasks(paused, broken)
 	for _, task := range w.claim(2) {
 		var err error
@@ -161,8 +161,8 @@ func dependenciesOfPausedTasksEnd(s *store) {
 	}
 
 	w.wantState(waits, jobs.Pending)
-	if got := w.wantState(paused, jobs.Blocked); len(got.After) != 0 || got.PausedAt.IsZero() {
-		s.Errorf("got open dependencies %v, paused since %v; want none and a time", got.After, got.PausedAt)
+	if got := w.wantState(paused, jobs.Blocked); len(got.DependsOn) != 0 || got.PausedAt.IsZero() {
+		s.Errorf("got open dependencies %v, paused since %v; want none and a time", got.DependsOn, got.PausedAt)
 	}
 	if got := w.wantState(broken, jobs.Cancelled); got.Reason != jobs.ReasonDependency {
 		s.Errorf("got reason %q, want %q", got.Reason, jobs.ReasonDependency)
@@ -255,7 +255,7 @@ func enqueuePaused(s *store) {
 
 	done := w.add()
 	w.finish(w.claim(1)[0], jobs.Cancel(errBad))
-	w.wantState(w.add(jobs.Paused(), jobs.After(done)), jobs.Cancelled) // the dependency did not complete, so the task is cancelled at once
+	w.wantState(w.add(jobs.Paused(), jobs.DependsOn(done)), jobs.Cancelled) // at once: the dependency did not complete
 	w.resumeTasks(id)
 	w.wantState(id, jobs.Scheduled)
 	unique := w.add(jobs.UniqueReplace("key"))

@@ -21,7 +21,7 @@ func TestUpgradeOnPostgreSQLKeepsEverything(t *testing.T) {
 	older, err := db.Open(ctx, address, options)
 	testkit.NoError(t, err)
 	first, second := jobs.Command{Argv: []string{"true"}}, jobs.Command{Argv: []string{"cat"}}
-	_, err = older.Insert(ctx, []jobs.Spec{first.With(), second.With(jobs.After(1))}, time.Now())
+	_, err = older.Insert(ctx, []jobs.Spec{first.With(), second.With(jobs.DependsOn(1))}, time.Now())
 	testkit.NoError(t, err)
 	w, err := older.Register(ctx, db.WorkerInfo{ID: db.NewWorkerID(), Name: "busy", Lease: time.Minute, StartedAt: time.Now()},
 		[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})

@@ -89,7 +89,7 @@ func open(ctx context.Context, path string, backoff time.Duration, log *slog.Log
 // the runner and the database handle that package runnertest has made.
 func newOutbox(ctx context.Context, r *runner.Runner, db *sql.DB, backoff time.Duration) (*outbox, error) {
 	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT`)
-	retry := jobs.Backoff{Strategy: jobs.Exponential, Delay: backoff, Max: 100 * backoff}
+	retry := jobs.Backoff{Strategy: jobs.BackoffExponential, Delay: backoff, Max: 100 * backoff}
 	return &outbox{runner: r, db: db, client: http.DefaultClient, retry: retry}, err
 }
 
@@ -114,7 +114,8 @@ func (o *outbox) record(ctx context.Context, device string, value float64) (Read
 	if err != nil {
 		return r, err
 	}
-	if _, err := o.runner.EnqueueTx(ctx, tx, deliver.With(r, jobs.Lane(device), jobs.Label(r.key()), jobs.Retry(o.retry))); err != nil {
+	if _, err := o.runner.EnqueueTx(ctx, tx, deliver.With(r, jobs.Lane(device), jobs.Label(r.key()),
+		jobs.WithBackoff(o.retry))); err != nil {
 		return r, err
 	}
 

@@ -102,7 +102,7 @@ func (a *app) signUp(ctx context.Context, address string) (task int64, err error
 		return 0, errors.Join(err, errTaken)
 	}
 
-	letter, err := a.runner.EnqueueTx(ctx, tx, welcome.With(Letter{address}, jobs.Label(address), jobs.Retry(a.retry)))
+	letter, err := a.runner.EnqueueTx(ctx, tx, welcome.With(Letter{address}, jobs.Label(address), jobs.WithBackoff(a.retry)))
 	if err != nil {
 		return 0, err
 	}
@@ -118,7 +118,7 @@ func (a *app) signUp(ctx context.Context, address string) (task int64, err error
 // the letter again with the same Message-ID. Mail programs then show only one
 // letter.
 func (a *app) sendWelcome(ctx context.Context, l Letter) error {
-	task, _ := runner.TaskFrom(ctx)
+	task, _ := runner.TaskFromContext(ctx)
 	text := fmt.Sprintf("From: Example <hello@example.com>\r\nTo: <%s>\r\nSubject: Welcome\r\nMessage-ID: "+
 		"<welcome-%d@example.com>\r\nDate: %s\r\n\r\nIt is good that you are here.\r\n",
 		l.To, task.ID, task.CreatedAt.Format(time.RFC1123Z))

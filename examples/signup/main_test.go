@@ -128,7 +128,7 @@ func TestEachUserGetsOneMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.close()
-	a.retry = jobs.Backoff{Strategy: jobs.Fixed, Delay: 20 * time.Millisecond}
+	a.retry = jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: 20 * time.Millisecond}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

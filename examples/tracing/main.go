@@ -22,8 +22,9 @@ import (
 )
 
 var (
-	resize = jobs.Define[string]("image.resize", jobs.MaxAttempts(5), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Second}))
-	mail   = jobs.Define[string]("mail.send")
+	resize = jobs.Define[string]("image.resize", jobs.MaxAttempts(5),
+		jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Second}))
+	mail = jobs.Define[string]("mail.send")
 )
 
 // register registers the functions of both jobs. The first call of image.resize

@@ -160,10 +160,10 @@ func (b *Batch) spec(l line, n int) (s jobs.Spec, err error) {
 	if err != nil {
 		return s, err
 	}
-	if s.Earlier, err = b.positions("after", names.after); err != nil {
+	if s.DependsOnEarlier, err = b.positions("after", names.after); err != nil {
 		return s, err
 	}
-	if s.EarlierAny, err = b.positions("after_any", names.afterAny); err != nil {
+	if s.DependsOnAnyEarlier, err = b.positions("after_any", names.afterAny); err != nil {
 		return s, err
 	}
 	if _, known := b.ids[names.id]; known {

@@ -73,9 +73,9 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 		switch {
 		case !v.has(o.Key):
 		case o.Key == "after": // it has names of lines, which Batch.positions resolves
-			s.After = nil
+			s.DependsOn = nil
 		case o.Key == "after_any":
-			s.AfterAny = nil
+			s.DependsOnAny = nil
 		default:
 			v.option(o, &s)
 		}

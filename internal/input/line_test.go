@@ -143,7 +143,7 @@ func TestInvalidBatchLinesAreRejected(t *testing.T) {
 
 func TestBatchLineOverridesOptionsOfCommandLine(t *testing.T) {
 	base := jobs.Command{Dir: "/base", Env: map[string]string{"A": "base", "B": "base"}, EnvFile: "/base.env", Input: []byte("base")}.
-		With(jobs.Queue("base"), jobs.Priority(1), jobs.In(time.Minute), jobs.Retry(jobs.Backoff{Delay: time.Second}))
+		With(jobs.Queue("base"), jobs.Priority(1), jobs.In(time.Minute), jobs.WithBackoff(jobs.Backoff{Delay: time.Second}))
 	base.Job = ""
 	l := testLines(t, base)
 	spec := func(line string) jobs.Spec {
@@ -185,10 +185,10 @@ func TestBatchLineOverridesOptionsOfCommandLine(t *testing.T) {
 		t.Errorf("got env %v and input %q, want none", s.Env, s.Input)
 	}
 	testkit.Equal(t, "env[A] of the base", base.Env["A"], "base")
-	l.base.After, l.base.AfterAny = []int64{7}, []int64{8}
+	l.base.DependsOn, l.base.DependsOnAny = []int64{7}, []int64{8}
 	s = spec(`{"args":["true"],"after_any":["x"]}`)
-	testkit.Equal(t, "after", s.After, []int64{7})
-	testkit.Len(t, "after any", s.AfterAny, 0)
+	testkit.Equal(t, "after", s.DependsOn, []int64{7})
+	testkit.Len(t, "after any", s.DependsOnAny, 0)
 }
 
 func FuzzBatchLine(f *testing.F) {

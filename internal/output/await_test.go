@@ -14,7 +14,7 @@ import (
 var noop = jobs.Define[int]("noop")
 
 func TestAwaitEachSeesEveryEnd(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	var ids []int64
 	for i := range 5 {
 		task, err := r.Enqueue(t.Context(), noop.With(i))

@@ -17,7 +17,7 @@ import (
 // A wait says each reason once, and a reason that comes later at the next look.
 func TestWaitSaysEachReasonOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})
+		r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Alone: true})
 		soon, err := r.Enqueue(t.Context(), noop.With(0, jobs.In(8*time.Second)))
 		testkit.NoError(t, err)
 		ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, TimedOut{time.Minute})
@@ -41,10 +41,10 @@ func TestWaitSaysEachReasonOnce(t *testing.T) {
 // at the first look.
 func TestWaitNamesDependencyAtSecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Alone: true})
+		r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Alone: true})
 		first, err := r.Enqueue(t.Context(), noop.With(0))
 		testkit.NoError(t, err)
-		second, err := r.Enqueue(t.Context(), noop.With(0, jobs.After(first.ID)))
+		second, err := r.Enqueue(t.Context(), noop.With(0, jobs.DependsOn(first.ID)))
 		testkit.NoError(t, err)
 		ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, TimedOut{time.Minute})
 		defer stop()
@@ -60,7 +60,7 @@ func TestWaitNamesDependencyAtSecondLook(t *testing.T) {
 }
 
 func TestNotesNameServiceWithAnotherDatabase(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	for service, want := range map[string]string{
 		"": "",
 		"/srv/q.db": "no worker runs on " + r.Path() +

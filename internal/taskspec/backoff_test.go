@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-var strategies = []jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential, "", "unknown"}
+var strategies = []jobs.BackoffStrategy{jobs.BackoffFixed, jobs.BackoffLinear, jobs.BackoffExponential, "", "unknown"}
 
 func randomBackoff(t *rapid.T) jobs.Backoff {
 	return jobs.Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"),
@@ -35,9 +35,9 @@ func TestBackoffIsWithinTenPercentOfStrategysDelay(t *testing.T) {
 		id, n := rapid.Int64().Draw(t, "id"), rapid.IntRange(1, 2000).Draw(t, "n")
 		var want float64
 		switch b.Strategy {
-		case jobs.Fixed:
+		case jobs.BackoffFixed:
 			want = float64(b.Delay)
-		case jobs.Linear:
+		case jobs.BackoffLinear:
 			want = float64(n) * float64(b.Delay)
 		default:
 			want = float64(b.Delay) * math.Pow(2, float64(min(n-1, 1000)))

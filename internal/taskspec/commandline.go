@@ -16,8 +16,8 @@ import (
 // SpecOf returns the Spec of a copy of task t, without its input. It has the
 // due time of t only if t is scheduled.
 func SpecOf(t *jobs.Task) jobs.Spec {
-	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After,
-		AfterAny: t.AfterAny, Lane: t.Lane, UniqueKey: t.UniqueKey, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses,
+	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, DependsOn: t.DependsOn,
+		DependsOnAny: t.DependsOnAny, Lane: t.Lane, UniqueKey: t.UniqueKey, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses,
 		Options: t.Options}
 	if t.State == jobs.Scheduled {
 		s.RunAt = t.RunAt

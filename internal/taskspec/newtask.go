@@ -15,7 +15,7 @@ import (
 // Ordered reports whether a new task may have to wait for another task or for a
 // user.
 func Ordered(s *jobs.Spec) bool {
-	return s.Paused || s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
+	return s.Paused || s.Lane != "" || len(s.DependsOn)+len(s.DependsOnAny)+len(s.DependsOnEarlier)+len(s.DependsOnAnyEarlier) > 0
 }
 
 // NewTask makes the task, still without an id, that a valid Spec enqueues at

@@ -103,8 +103,8 @@ func Delay(b jobs.Backoff, id int64, n int) time.Duration {
 	n = max(n, 1)
 	d := float64(b.Delay)
 	switch b.Strategy {
-	case jobs.Fixed:
-	case jobs.Linear:
+	case jobs.BackoffFixed:
+	case jobs.BackoffLinear:
 		d *= float64(n)
 	default:
 		d = math.Ldexp(d, min(n-1, 1000))

@@ -143,7 +143,7 @@ func TestNextRetriesCommandOnlyAfterCodesOfRetryOn(t *testing.T) {
 
 func TestNextTakesDelayFromBackoffOrFromError(t *testing.T) {
 	task := jobs.Task{ID: 9, Attempt: 2, MaxAttempts: 5,
-		Options: jobs.Options{Backoff: jobs.Backoff{Strategy: jobs.Linear, Delay: time.Minute, Max: time.Hour}}}
+		Options: jobs.Options{Backoff: jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: time.Minute, Max: time.Hour}}}
 	for name, delay := range map[string]time.Duration{"error": Delay(task.Backoff, 9, 2), "retry in": 30 * time.Minute,
 		"snooze": 30 * time.Minute} {
 		if c := Next(task, outcomes()[name], at); c.RunAt != at.Add(delay) {
@@ -201,8 +201,9 @@ func FuzzNext(f *testing.F) {
 		task := jobs.Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
 			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // the table "tasks" accepts up to MaxLosses+1 losses
 			Options: jobs.Options{Backoff: jobs.Backoff{
-				Strategy: []jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential, "?"}[which%4], Delay: time.Duration(delay),
-				Max: time.Duration(most)}}}
+				Strategy: []jobs.BackoffStrategy{jobs.BackoffFixed, jobs.BackoffLinear, jobs.BackoffExponential, "?"}[which%4],
+				Delay:    time.Duration(delay),
+				Max:      time.Duration(most)}}}
 		if cancelled {
 			task.CancelRequestedAt = at
 		}

@@ -28,7 +28,8 @@ func TestOptionsSurviveEncodeAndDecode(t *testing.T) {
 			return time.Duration(rapid.Int64Range(0, MaxDelay.Milliseconds()).Draw(r, label)) * time.Millisecond
 		}
 		o := jobs.Options{Timeout: ms("timeout"), KillAfter: ms("kill after"), OutputLimit: rapid.Int64Range(0, 1<<40).Draw(r, "limit"),
-			Backoff: jobs.Backoff{Strategy: rapid.SampledFrom([]jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential}).Draw(r,
+			Backoff: jobs.Backoff{Strategy: rapid.SampledFrom([]jobs.BackoffStrategy{jobs.BackoffFixed, jobs.BackoffLinear,
+				jobs.BackoffExponential}).Draw(r,
 				"backoff"),
 				Delay: ms("delay"),
 				Max:   ms("max")},

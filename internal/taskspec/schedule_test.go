@@ -10,7 +10,8 @@ import (
 
 // notCompared lists the fields of a Spec that ScheduleChanges does not compare.
 // The task of a schedule cannot have these fields, or the Runner sets them.
-var notCompared = []string{"Err", "Earlier", "EarlierAny", "Replace", "UntilStart", "Paused", "RunAt", "ExpiresAt", "Schedule", "Tick",
+var notCompared = []string{"Err", "DependsOnEarlier", "DependsOnAnyEarlier", "Replace", "UntilStart", "Paused", "RunAt", "ExpiresAt",
+	"Schedule", "Tick",
 	"CreatedBy", "Batch"}
 
 func TestScheduleChangesNamesEverySettingOfTask(t *testing.T) {

@@ -42,7 +42,7 @@ func TestSpecsFromWithAreValid(t *testing.T) {
 			With(jobs.Queue("q"), jobs.Priority(math.MinInt32), jobs.Label("é"), jobs.In(MaxDelay), jobs.ExpiresIn(MaxDelay),
 				jobs.Unique("k"),
 				jobs.MaxAttempts(math.MaxInt32),
-				jobs.MaxLosses(0), jobs.Timeout(1), jobs.KillAfter(0), jobs.Retry(jobs.Backoff{Delay: MaxDelay}),
+				jobs.MaxLosses(0), jobs.Timeout(1), jobs.KillAfter(0), jobs.WithBackoff(jobs.Backoff{Delay: MaxDelay}),
 				jobs.RetryOn("1-255"), jobs.OutputLimit(0)),
 	} {
 		if err := Validate(&s); err != nil {
@@ -136,8 +136,8 @@ func TestValidateNamesInvalidOption(t *testing.T) {
 		{"unique_for", func(s *jobs.Spec) { s.UniqueFor = 1 }},
 		{"unique_states", func(s *jobs.Spec) { s.UniqueStates = "failed" }},
 		{"unique_key", func(s *jobs.Spec) { s.UniqueKey, s.UniqueArgs = strings.Repeat("x", MaxText), true }},
-		{"after", func(s *jobs.Spec) { s.After = make([]int64, MaxAfter+1) }},
-		{"after_any", func(s *jobs.Spec) { s.EarlierAny = make([]int, MaxAfter+1) }},
+		{"after", func(s *jobs.Spec) { s.DependsOn = make([]int64, MaxAfter+1) }},
+		{"after_any", func(s *jobs.Spec) { s.DependsOnAnyEarlier = make([]int, MaxAfter+1) }},
 		{"nice", func(s *jobs.Spec) { s.Resources.Nice = 20 }},
 		{"ionice", func(s *jobs.Spec) { s.Resources.IONice = "x" }},
 		{"memory", func(s *jobs.Spec) { s.Resources.Memory = 1 }},

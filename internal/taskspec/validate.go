@@ -78,10 +78,10 @@ func validCombination(s *jobs.Spec) error {
 		return invalid("batch", "%d is not the id of a batch", s.Batch)
 	case s.RetryOn != "" && s.MaxAttempts < 2:
 		return invalid("retry_on", "needs max_attempts above 1")
-	case len(s.After)+len(s.Earlier) > MaxAfter:
-		return invalid("after", "%d tasks; at most %d", len(s.After)+len(s.Earlier), MaxAfter)
-	case len(s.AfterAny)+len(s.EarlierAny) > MaxAfter:
-		return invalid("after_any", "%d tasks; at most %d", len(s.AfterAny)+len(s.EarlierAny), MaxAfter)
+	case len(s.DependsOn)+len(s.DependsOnEarlier) > MaxAfter:
+		return invalid("after", "%d tasks; at most %d", len(s.DependsOn)+len(s.DependsOnEarlier), MaxAfter)
+	case len(s.DependsOnAny)+len(s.DependsOnAnyEarlier) > MaxAfter:
+		return invalid("after_any", "%d tasks; at most %d", len(s.DependsOnAny)+len(s.DependsOnAnyEarlier), MaxAfter)
 	}
 
 	return nil

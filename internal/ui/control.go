@@ -65,7 +65,7 @@ func Edit(
 // editOf returns what change makes of a task's settings.
 func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error) (db.Edit, error) {
 	was := taskspec.SpecOf(&t)
-	was.After, was.AfterAny, was.RunAt, was.CreatedBy = nil, nil, t.RunAt, t.CreatedBy
+	was.DependsOn, was.DependsOnAny, was.RunAt, was.CreatedBy = nil, nil, t.RunAt, t.CreatedBy
 	e := db.Edit{Spec: was}
 	s := &e.Spec
 	if err := change(t, s); err != nil {

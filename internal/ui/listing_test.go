@@ -14,7 +14,7 @@ import (
 // TestListPages reads a list page by page, in both directions. No task may be
 // missing or occur twice. The list must end after as many tasks as --rows says.
 func TestListPages(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	specs := make([]jobs.Spec, 2500)
 	for i := range specs {
 		specs[i] = jobs.Command{Argv: []string{"true"}}.With()
@@ -49,7 +49,7 @@ func TestListPages(t *testing.T) {
 // TestListByMetadataSaysWhereItStopped limits how many tasks a search compares.
 // The next call goes on where the first one stopped.
 func TestListByMetadataSaysWhereItStopped(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	specs := make([]jobs.Spec, 30)
 	for i := range specs {
 		specs[i] = jobs.Command{Argv: []string{"true"}}.With(jobs.Metadata(map[string]string{"tenant": fmt.Sprint(i % 10)}))

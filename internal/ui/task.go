@@ -137,7 +137,7 @@ func Note(t jobs.Task, h Holds, now time.Time) string {
 // blockedBy says in a word or two why a task is blocked: after 1036, or the
 // name of its lane.
 func blockedBy(t jobs.Task) string {
-	waits := slices.Concat(t.After, t.AfterAny)
+	waits := slices.Concat(t.DependsOn, t.DependsOnAny)
 	switch {
 	case !t.PausedAt.IsZero():
 		return "paused"

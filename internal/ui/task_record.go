@@ -20,7 +20,7 @@ func NewTask(t jobs.Task, now time.Time) Record {
 	r := make(Record, 0, 80).With("id", t.ID, "job", t.Job, "args", Raw(t.Args), "label", Known(t.Label),
 		"queue", t.Queue, "state", t.State, "reason", Known(t.Reason), "priority", t.Priority,
 		"lane", Known(t.Lane), "unique_key", Known(t.UniqueKey),
-		"after", append([]int64{}, t.After...), "after_any", append([]int64{}, t.AfterAny...),
+		"after", append([]int64{}, t.DependsOn...), "after_any", append([]int64{}, t.DependsOnAny...),
 		"schedule", Known(t.Schedule), "batch", Known(t.Batch),
 		"run_at", Stamp(t.RunAt), "expires_at", Stamp(t.ExpiresAt),
 		"attempt", t.Attempt, "max_attempts", Known(t.MaxAttempts),

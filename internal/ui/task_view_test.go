@@ -22,7 +22,7 @@ func sampleTask() ui.Task {
 	t.CreatedAt, t.UpdatedAt, t.Env = noonCET.Add(-9*time.Minute-4*time.Second), noonCET.Add(220*time.Millisecond),
 		map[string]string{"TOKEN": "s3cret"}
 	t.RunAt, t.Timeout, t.KillAfter = noonCET.Add(48*time.Second), 30*time.Second, jobs.NewSpec("").KillAfter
-	t.Backoff = jobs.Backoff{Strategy: jobs.Exponential, Delay: 24 * time.Second, Max: time.Hour}
+	t.Backoff = jobs.Backoff{Strategy: jobs.BackoffExponential, Delay: 24 * time.Second, Max: time.Hour}
 	t.MaxLosses, t.OutputLimit = jobs.NewSpec("").MaxLosses, jobs.NewSpec("").OutputLimit
 	attempt := func(n int, started, lasted time.Duration) jobs.Attempt {
 		return jobs.Attempt{TaskID: t.ID, Attempt: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",

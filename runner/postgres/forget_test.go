@@ -18,7 +18,7 @@ func TestKilledServerKnowsItsWorkers(t *testing.T) {
 	r := open(t, s.Address("postgres"), runner.Options{})
 	ran := make(chan jobs.Task, 1)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {
-		task, _ := runner.TaskFrom(ctx)
+		task, _ := runner.TaskFromContext(ctx)
 		ran <- task
 		return nil
 	}))

@@ -38,7 +38,7 @@ func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, most 
 func recordStarts(r *runner.Runner, each func(id int64)) (started *[]int64) {
 	started = new([]int64)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {
-		task, _ := runner.TaskFrom(ctx)
+		task, _ := runner.TaskFromContext(ctx)
 		*started = append(*started, task.ID)
 		each(task.ID)
 		return nil

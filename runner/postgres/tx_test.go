@@ -36,7 +36,7 @@ func TestWorkersNoticeCommitOfCaller(t *testing.T) {
 	}
 	started, stopped := make(chan int64), make(chan error)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {
-		task, _ := runner.TaskFrom(ctx)
+		task, _ := runner.TaskFromContext(ctx)
 		started <- task.ID
 		<-ctx.Done()
 		stopped <- context.Cause(ctx)

@@ -16,7 +16,7 @@ import (
 type Order struct{ ID int }
 
 // charge is a job whose tasks are retried after a minute.
-var charge = jobs.Define[Order]("charge", jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
+var charge = jobs.Define[Order]("charge", jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Minute}))
 
 // example takes the place of the *testing.T of a test, which an example
 // function does not have.

@@ -50,7 +50,7 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 // refuses their results. Crash panics outside of an attempt of r.
 func Crash(ctx context.Context, r *runner.Runner) {
 	found, ok := kits.Load(r)
-	if _, inTask := runner.TaskFrom(ctx); !ok || !inTask {
+	if _, inTask := runner.TaskFromContext(ctx); !ok || !inTask {
 		panic("runnertest: Crash needs the context of an attempt of a Runner of New or Run; in a batch that is BatchTask.Context")
 	}
 	found.(*kit).crash()
@@ -66,7 +66,7 @@ func Crash(ctx context.Context, r *runner.Runner) {
 // next heartbeat of the worker, by default at most 10 s later. Lose returns an
 // error outside of an attempt, or if the attempt has lost its task already.
 func Lose(ctx context.Context, r *runner.Runner) error {
-	task, ok := runner.TaskFrom(ctx)
+	task, ok := runner.TaskFromContext(ctx)
 	if !ok {
 		return errors.New("runnertest: Lose needs the context of an attempt; in a batch that is BatchTask.Context")
 	}

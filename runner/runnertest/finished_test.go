@@ -126,13 +126,13 @@ func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 		}
 		enqueue("ok")
 		failing := enqueue("fail")
-		enqueue("ok", jobs.After(failing))
+		enqueue("ok", jobs.DependsOn(failing))
 		enqueue("cancel")
 		runnertest.Drain(t, r)
 		want("1 completed ", "2 failed error", "3 cancelled dependency", "4 cancelled cancelled")
 
 		waiting := enqueue("ok", jobs.In(time.Hour))
-		enqueue("ok", jobs.After(waiting))
+		enqueue("ok", jobs.DependsOn(waiting))
 		if _, err := r.Cancel(t.Context(), []int64{waiting}, runner.CancelOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func TestHourOfTasks(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var delays []time.Duration // times from the creation to the start of each task
 		r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error {
-			task, _ := runner.TaskFrom(ctx)
+			task, _ := runner.TaskFromContext(ctx)
 			delays = append(delays, time.Since(task.CreatedAt))
 			return nil
 		}))

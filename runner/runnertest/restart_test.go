@@ -32,9 +32,9 @@ func TestCursorContinuesAfterEachRestart(t *testing.T) {
 		}
 		enqueue("lost")
 		runnertest.CrashAfterClaim(t, r, 1)
-		enqueue("ok", jobs.After(enqueue("fail")))
+		enqueue("ok", jobs.DependsOn(enqueue("fail")))
 		cancelled := enqueue("ok", jobs.In(time.Hour))
-		enqueue("ok", jobs.After(cancelled))
+		enqueue("ok", jobs.DependsOn(cancelled))
 		if _, err := r.Cancel(t.Context(), []int64{cancelled}, runner.CancelOptions{}); err != nil {
 			t.Fatal(err)
 		}

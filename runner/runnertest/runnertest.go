@@ -102,8 +102,8 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 // runs at a time, so that the order of tasks is certain, and the Runner keeps
 // finished tasks for ever. The Runner does not watch for other processes
 // (Alone). Its writes are not fsynced, because New replaces Options.Sync by
-// runner.Normal. Only the value runner.Flash stays: the Runner then collects
-// writes, as it does for runner.Open.
+// runner.SyncNormal. Only the value runner.SyncFlash stays: the Runner then
+// collects writes, as it does for runner.Open.
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
 	var o runner.Options
@@ -117,8 +117,8 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 
 	o.Concurrency, o.Keep, o.KeepFailed = cmp.Or(o.Concurrency, 1), cmp.Or(o.Keep, -1), cmp.Or(o.KeepFailed, -1)
 	o.Alone, o.Driver = true, driverName
-	if o.Sync != runner.Flash {
-		o.Sync = runner.Normal
+	if o.Sync != runner.SyncFlash {
+		o.Sync = runner.SyncNormal
 	}
 
 	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), o)

@@ -20,8 +20,9 @@ import (
 type email struct{ To string }
 
 var (
-	sendEmail = jobs.Define[email]("email.send", jobs.MaxAttempts(3), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
-	count     = jobs.DefineResult[string, int]("count")
+	sendEmail = jobs.Define[email]("email.send", jobs.MaxAttempts(3),
+		jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Minute}))
+	count = jobs.DefineResult[string, int]("count")
 )
 
 func TestTestControlsTime(t *testing.T) {
@@ -318,7 +319,7 @@ func TestRepeatedEnqueueRunsOnce(t *testing.T) {
 }
 
 func TestFlashCollectsWritesAsOnDevice(t *testing.T) {
-	for level, want := range map[runner.Sync]jobs.State{runner.Full: jobs.Completed, runner.Flash: jobs.Running} {
+	for level, want := range map[runner.Sync]jobs.State{runner.SyncFull: jobs.Completed, runner.SyncFlash: jobs.Running} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			r.Register(count.Handler(func(context.Context, string) (int, error) { return 1, nil }))
 			task, err := r.Enqueue(t.Context(), count.With("a"))

@@ -114,7 +114,7 @@ func (g *generator) draw(light bool) draft {
 	options := []jobs.Option{jobs.Label(label), jobs.Queue([]string{"a", "b"}[g.random.IntN(2)]),
 		jobs.Priority(priorities[g.random.IntN(len(priorities))]), jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses),
 		jobs.KillAfter(100 * time.Millisecond),
-		jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Duration(20+g.random.IntN(200)) * time.Millisecond})}
+		jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Duration(20+g.random.IntN(200)) * time.Millisecond})}
 	switch k {
 	case failing:
 		options = append(options, jobs.MaxAttempts(failingAttempts))
@@ -135,7 +135,7 @@ func (g *generator) draw(light bool) draft {
 		options = append(options, jobs.Lane("lane"+strconv.Itoa(g.random.IntN(3))))
 	}
 	if k == quick && len(g.recent) > 0 && g.random.IntN(15) == 0 {
-		after := []func(...int64) jobs.Option{jobs.After, jobs.AfterAny}[g.random.IntN(2)]
+		after := []func(...int64) jobs.Option{jobs.DependsOn, jobs.DependsOnAny}[g.random.IntN(2)]
 		options = append(options, after(g.recent[g.random.IntN(len(g.recent))]))
 	}
 	if g.random.IntN(20) == 0 {
@@ -208,5 +208,5 @@ func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt, timeou
 		timeout = d.spec.Timeout.Milliseconds()
 	}
 
-	return text(d.spec.UniqueKey), text(d.spec.Lane), list(d.spec.After), list(d.spec.AfterAny), runAt, timeout
+	return text(d.spec.UniqueKey), text(d.spec.Lane), list(d.spec.DependsOn), list(d.spec.DependsOnAny), runAt, timeout
 }

@@ -27,7 +27,7 @@ type Reading struct {
 }
 
 var deliver = jobs.Define[Reading]("reading.upload", jobs.MaxAttempts(1_000_000), jobs.Timeout(10*time.Second),
-	jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Second}))
+	jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Second}))
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -38,7 +38,7 @@ func main() {
 }
 
 func run(ctx context.Context, dir, url string) error {
-	r, err := runner.Open(ctx, filepath.Join(dir, "edge.db"), runner.Options{Concurrency: 10, Sync: runner.Flash})
+	r, err := runner.Open(ctx, filepath.Join(dir, "edge.db"), runner.Options{Concurrency: 10, Sync: runner.SyncFlash})
 	if err != nil {
 		return err
 	}

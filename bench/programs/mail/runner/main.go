@@ -24,7 +24,7 @@ import (
 type Mail struct{ To string }
 
 var deliver = jobs.Define[Mail]("mail.welcome", jobs.MaxAttempts(20), jobs.Timeout(10*time.Second),
-	jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: 200 * time.Millisecond}))
+	jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: 200 * time.Millisecond}))
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
