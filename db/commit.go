@@ -274,7 +274,7 @@ func (t *tx) checkSpace() error {
 
 	err := t.db.engine.Space()
 	if err == nil {
-		t.db.roomAt.Store(&now)
+		t.db.roomAt.Store(new(now))
 	}
 	return err
 }

@@ -124,7 +124,7 @@ func flag(o *OptionInfo, value string) []string {
 // Describe returns a line that says what a task runs: a command, quoted for a
 // shell, or the name of a job and its arguments. Escape its control characters
 // before you print it on a terminal.
-func Describe(t jobs.Task) string {
+func Describe(t *jobs.Task) string {
 	if t.Job == jobs.CommandJob {
 		if argv, err := Argv(t.Args); err == nil {
 			return Quote(argv)

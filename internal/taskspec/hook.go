@@ -131,7 +131,7 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 		id = strconv.FormatInt(t.ID, 10)
 	}
 
-	described := plainText(Describe(t))
+	described := plainText(Describe(&t))
 	s.Env = map[string]string{}
 	maps.Copy(s.Env, t.Env)
 	maps.Copy(s.Env, map[string]string{

@@ -54,10 +54,11 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 		}
 	}
 
-	o := Outcome{Result: result}
 	if err == nil {
-		return o
+		return Outcome{Result: result}
 	}
+
+	o := Outcome{Result: result}
 	if p := usercode.Error("the handler", err, func() { o.setError(err) }); p != nil {
 		o = Outcome{Result: result, Reason: jobs.ReasonPanic, Error: CutError(p.Error())}
 	}

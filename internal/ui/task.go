@@ -18,9 +18,9 @@ import (
 // and the command or function. It may have control characters.
 func JobText(t jobs.Task) string {
 	if t.Label != "" {
-		return t.Label + ": " + taskspec.Describe(t)
+		return t.Label + ": " + taskspec.Describe(&t)
 	}
-	return taskspec.Describe(t)
+	return taskspec.Describe(&t)
 }
 
 // Attempts returns how often a task has started, and how often it may: 1/3.

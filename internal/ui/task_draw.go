@@ -94,7 +94,7 @@ func (s *Task) definition() Record {
 	t := s.Task
 	list := NewRecord("label", t.Label)
 	if t.Job == jobs.CommandJob {
-		list = list.With("command", taskspec.Describe(t))
+		list = list.With("command", taskspec.Describe(&t))
 	} else {
 		list = list.With("job", t.Job, "args", compact(t.Args))
 	}

@@ -172,10 +172,10 @@ var kits sync.Map // maps each *runner.Runner to its *kit
 
 // record notes the start of an attempt. The worker calls it in the order of the
 // starts, before the goroutines of the attempts run side by side.
-func (k *kit) record(task jobs.Task) {
+func (k *kit) record(id int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.started = append(k.started, task.ID)
+	k.started = append(k.started, id)
 }
 
 func (k *kit) start(task jobs.Task) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"sync"
 )
 
 // UserName returns the name of the user uid, or the number if the system
@@ -19,8 +20,8 @@ func UserName(uid int) string {
 }
 
 // Current returns the name of the user who runs this process, or the number if
-// the system doesn't know it.
-func Current() string {
+// the system doesn't know it. It asks only once, because each enqueue calls it.
+var Current = sync.OnceValue(func() string {
 	if os.Getuid() == 0 {
 		return "root"
 	}
@@ -32,7 +33,7 @@ func Current() string {
 	}
 
 	return strconv.Itoa(os.Getuid())
-}
+})
 
 // Exposed returns why a file or directory isn't safe for a process of the user
 // me, and the command that makes it safe. Both are empty if it's safe, or if

@@ -88,7 +88,7 @@ func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
 type Engine struct {
 	o          Options
 	store      *db.DB
-	started    func(jobs.Task) // see NoteStarts; nil for none
+	started    func(id int64) // see NoteStarts; nil for none
 	log        *slog.Logger
 	info       db.WorkerInfo
 	worker     *db.Worker
@@ -169,9 +169,9 @@ type Server struct{ Driver *db.Engine }
 
 type startedKey struct{}
 
-// NoteStarts returns a context whose Work calls started at the start of each
-// attempt, in their order.
-func NoteStarts(ctx context.Context, started func(jobs.Task)) context.Context {
+// NoteStarts returns a context whose Work calls started with the id of the task
+// at the start of each attempt, in their order.
+func NoteStarts(ctx context.Context, started func(id int64)) context.Context {
 	return context.WithValue(ctx, startedKey{}, started)
 }
 
@@ -204,7 +204,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		e.info.Jobs = slices.Sorted(maps.Keys(o.Handlers))
 	}
 
-	e.started, _ = ctx.Value(startedKey{}).(func(jobs.Task))
+	e.started, _ = ctx.Value(startedKey{}).(func(id int64))
 	e.reaper = &reaper{e: e, freeSince: map[string]time.Time{}}
 	_, guarded := o.Handlers[jobs.CommandJob]
 	if !guarded && o.Hooks != (jobs.Hooks{}) {

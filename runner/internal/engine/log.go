@@ -28,7 +28,7 @@ func (e *Engine) logReady() {
 	e.log.Info("ready", "db", e.store.Path(), "slots", e.o.Concurrency, "queues", queues)
 }
 
-func attemptOf(t jobs.Task) string {
+func attemptOf(t *jobs.Task) string {
 	return strconv.Itoa(t.Attempt) + "/" + strconv.Itoa(t.MaxAttempts)
 }
 
@@ -36,9 +36,9 @@ func (e *Engine) logStart(a *attempt) {
 	if !e.log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
-	args := []any{"task", a.task.ID, "attempt", attemptOf(a.task), "queue", a.task.Queue}
+	args := []any{"task", a.task.ID, "attempt", attemptOf(&a.task), "queue", a.task.Queue}
 	if a.task.Job == jobs.CommandJob {
-		args = append(args, "cmd", humanize.Cut(taskspec.Describe(a.task), 80))
+		args = append(args, "cmd", humanize.Cut(taskspec.Describe(&a.task), 80))
 	} else {
 		args = append(args, "job", a.task.Job)
 	}
@@ -65,7 +65,7 @@ func (e *Engine) logEnd(a *attempt, c taskspec.Change) {
 	}
 
 	o := a.outcome
-	args := []any{"task", a.task.ID, "attempt", attemptOf(a.task)}
+	args := []any{"task", a.task.ID, "attempt", attemptOf(&a.task)}
 	if a.task.Job != jobs.CommandJob {
 		args = append(args, "job", a.task.Job)
 	}

@@ -183,12 +183,17 @@ func (e *Engine) releaseAt() (first time.Time) {
 // first task of its queue that it comes before, and the later ones move on by
 // one. The caller holds e.mu.
 func (e *Engine) queue(a *attempt) {
-	for i, other := range e.prefetched {
-		if other.task.Queue == a.task.Queue && a.beginsBefore(other) {
-			e.prefetched[i], a = a, other
+	at := len(e.prefetched)
+	e.prefetched = append(e.prefetched, a)
+	for i := at - 1; i >= 0; i-- { // from the end, because most new tasks are the last of their queue
+		switch other := e.prefetched[i]; {
+		case other.task.Queue != a.task.Queue:
+		case other.beginsBefore(a):
+			return
+		default:
+			e.prefetched[i], e.prefetched[at], at = a, other, i
 		}
 	}
-	e.prefetched = append(e.prefetched, a)
 }
 
 // beginsBefore reports whether attempt a begins earlier than attempt b of the
