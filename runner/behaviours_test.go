@@ -280,3 +280,49 @@ func TestBulkFunctionAggregatesByGroup(t *testing.T) {
 		testkit.Len(t, "tasks that are left", runnertest.Enqueued(t, r, events), 0)
 	})
 }
+
+func TestTaskOfOpenTransactionIsVisibleInsideOnly(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		tx := begin(t, runnertest.OpenDB(t, r))
+		task, err := r.EnqueueTx(t.Context(), tx, quick.With(nil))
+		testkit.NoError(t, err)
+		inside, err := r.GetTx(t.Context(), tx, task.ID)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "state inside", inside.State, jobs.Pending)
+		_, err = r.Get(t.Context(), task.ID)
+		testkit.ErrorIs(t, err, jobs.ErrNotFound)
+		testkit.NoError(t, tx.Commit())
+		testkit.Equal(t, "state after the commit", runnerkit.Get(t, r, task.ID).State, jobs.Pending)
+	})
+}
+
+func TestTaskThatWaitsForItsNextAttemptHoldsItsKey(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(quick.Handler(func(ctx context.Context, _ any) error {
+			if task, _ := runner.TaskFromContext(ctx); task.Attempt == 1 {
+				return errors.New("busy")
+			}
+			return nil
+		}))
+		spec := quick.With(nil, jobs.Unique("k"))
+		first := runnerkit.Enqueue(t, r, spec)
+		runnertest.Drain(t, r)
+		kept := runnerkit.Enqueue(t, r, spec)
+		testkit.Equal(t, "task that holds the key", kept.ID, first.ID)
+		testkit.Equal(t, "its state", kept.State, jobs.Retrying)
+		runnertest.Advance(t, time.Hour)
+		runnertest.Drain(t, r)
+		testkit.Equal(t, "kept after the end", runnerkit.Enqueue(t, r, spec).Kept, false)
+	})
+}
+
+func TestScheduleIsRemovedWhileWorkerRuns(t *testing.T) {
+	tickTest(t, hourly(), hourOf, func(t *testing.T, r *runner.Runner, ran *[]string) {
+		stop := runnerkit.Work(t, r)
+		runnertest.Advance(t, 150*time.Minute)
+		testkit.NoError(t, r.RemoveSchedule(t.Context(), "report"))
+		runnertest.Advance(t, 3*time.Hour)
+		stop()
+		testkit.Equal(t, "runs", *ran, []string{"01:00", "02:00"})
+	})
+}

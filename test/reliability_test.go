@@ -20,20 +20,7 @@ func proofsExist(t *testing.T, page string, least int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := map[string]bool{}
-	err = filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		source, err := os.ReadFile(path)
-		for _, found := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`).FindAllSubmatch(source, -1) {
-			tests[string(found[1])] = true
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tests := namedTests(t)
 	named := 0
 	for _, found := range regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllSubmatch(text, -1) {
 		if named++; !tests[string(found[1])] {
@@ -56,4 +43,30 @@ func proofsExist(t *testing.T, page string, least int) {
 	if named < least {
 		t.Errorf("%s: got %d names of tests, want at least %d", page, named, least)
 	}
+}
+
+// namedTests returns the names of all tests, fuzz tests and examples, and the
+// names of the cases in db/dbtest in quotes.
+func namedTests(t *testing.T) map[string]bool {
+	names := map[string]bool{}
+	collect := func(source, expression string) {
+		for _, found := range regexp.MustCompile(expression).FindAllStringSubmatch(source, -1) {
+			names[found[1]] = true
+		}
+	}
+	err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case strings.HasSuffix(path, "_test.go"):
+			collect(readFile(t, path), `(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+		case strings.HasPrefix(filepath.ToSlash(path), "db/dbtest/suite_") && strings.HasSuffix(path, ".go"):
+			collect(readFile(t, path), `(?m)^\t("[^"\n]+"):`)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
