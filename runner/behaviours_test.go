@@ -74,8 +74,9 @@ func TestMetadataReachHandler(t *testing.T) {
 			got = append(got, task.Metadata["trace"])
 			return nil
 		}))
-		runnerkit.Enqueue(t, r, quick.With(nil, jobs.In(time.Hour), jobs.Metadata(map[string]string{"trace": "later"})))
-		runnerkit.Enqueue(t, r, quick.With(nil, jobs.Metadata(map[string]string{"trace": "now"})))
+		trace := func(text string) jobs.Option { return jobs.Metadata(map[string]string{"trace": text}) }
+		_, err := r.Add(t.Context(), quick.With(nil, trace("later"), jobs.In(time.Hour)), quick.With(nil, trace("now")))
+		testkit.NoError(t, err)
 		runnertest.Drain(t, r)
 		runnertest.Advance(t, time.Hour)
 		runnertest.Drain(t, r)
