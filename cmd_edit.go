@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
@@ -24,8 +26,8 @@ func editCommand(a *cli.App) *cli.Command {
 
 edit changes the given options of tasks that have not started, or that wait for
 another attempt. The other options, the attempts and the history stay. The
-list of options shows the defaults of a new task. Running and finished
-tasks stay unchanged. If a worker starts the task at the same moment, the task
+list of options shows the defaults of a new task. Of running and finished tasks
+only the metadata can change (--meta). If a worker starts the task at the same moment, the task
 runs with all old options or with all new options, never with a mix.
 
 -e adds or replaces one variable. edit looks up a new command as enqueue does.
@@ -105,35 +107,32 @@ func (o *editOptions) editTask(ctx context.Context, r *runner.Runner, out *cli.O
 		return err
 	}
 
-	change, err := o.edit.Prepare(t)
+	changes, err := o.edit.Prepare(t)
 	if err != nil {
 		return err
 	}
 
-	done, err := ui.Edit(ctx, r, id, change)
-	refused := errors.Is(err, jobs.ErrInvalid) || errors.Is(err, jobs.ErrConflict)
-	if err != nil && !refused {
-		return err
-	}
-
-	why := ""
-	if refused {
-		why = ui.Explain(err).What
+	done, refused := db.Of(r).Edit(ctx, id, db.CurrentUser(), time.Now(), changes)
+	db.Of(r).Notify()
+	switch {
+	case errors.Is(refused, jobs.ErrNotFound):
+		out.Missing = append(out.Missing, id)
+		return nil
+	case refused != nil && !errors.Is(refused, jobs.ErrInvalid) && !errors.Is(refused, jobs.ErrConflict):
+		return refused
 	}
 	if t, err = r.Get(ctx, id); err != nil && !errors.Is(err, jobs.ErrNotFound) {
 		return err
 	}
 
 	t.ID = id // if it was deleted meanwhile, t is empty
-	switch {
-	case refused:
-		out.Refuse(t, t.State, why)
-	case done.State == "":
-		out.Missing = append(out.Missing, id)
-	case !done.Done:
-		out.Refuse(t, done.State, cli.WhyNotWaiting(done.State))
-	default:
+	switch why := cli.WhyNotWaiting(done.State); {
+	case refused == nil:
 		out.Line(t, done.State, done.Text)
+	case why != "" && errors.Is(refused, jobs.ErrConflict):
+		out.Refuse(t, done.State, why)
+	default:
+		out.Refuse(t, done.State, ui.Explain(refused).What)
 	}
 
 	return nil

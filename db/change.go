@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A change is a record of what a user has changed in an unfinished task: its
-// settings, its priority or its pause. The last changes of a task stay until
+// A change is a record of what a user has changed in a task: its settings, its
+// priority or its pause. The last changes of a task stay until
 // the task is deleted.
 
 // maxChanges is how many changes of a task are kept.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -84,6 +85,11 @@ type taskStatus struct {
 	Started  boolean    `db:"started"` // whether an attempt has started
 	Paused   boolean    `db:"paused"`
 	Keyed    boolean    `db:"keyed"` // whether the task has a unique key that it may hold even after it has finished
+}
+
+// NoTask returns the error for an id that no task has.
+func NoTask(id int64) error {
+	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, Subject: fmt.Sprint(id), What: fmt.Sprintf("no task %d", id)}
 }
 
 func (t *tx) status(id int64) (taskStatus, error) {

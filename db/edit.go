@@ -1,11 +1,13 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"example.com/runner/internal/taskspec"
@@ -21,6 +23,9 @@ var rewriteTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, arg
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
 WHERE id = ? AND generation_id = ? AND ` + isWaiting)
 
+// setOptions sets the options of task [2] of generation [3] to [1].
+var setOptions = command(`UPDATE {tasks} SET options = ? WHERE id = ? AND generation_id = ?`)
+
 // raiseTask sets the priority of the waiting task [2] of generation [3] to [1].
 var raiseTask = command(`UPDATE {tasks} SET priority = ? WHERE id = ? AND generation_id = ? AND ` + isWaiting)
 
@@ -34,56 +39,164 @@ SELECT max(priority) FROM (SELECT (SELECT priority FROM {tasks} WHERE state = 'p
 	ORDER BY priority DESC LIMIT 1) AS priority FROM jobs WHERE job IS NOT NULL
 	UNION ALL SELECT (SELECT priority FROM {tasks} WHERE waits = 0 AND lane = ?3 AND id <> ?1 ORDER BY priority DESC LIMIT 1)) AS rivals`)
 
-// Edit is the new definition of a task.
-type Edit struct {
-	Spec   jobs.Spec // all settings but DependsOn and DependsOnAny: the task keeps its dependencies
-	Due    bool      // whether to set the due time of the task to the due time of Spec
-	Expiry bool      // whether to set the expiry of the task to the expiry of Spec
-	None   bool      // whether the new settings are equal to the old ones, so that Edit writes nothing
-	Input  bool      // whether to replace the stdin of the command by the stdin of Spec
-	Text   string    // description of the changes, for people
+// Edited is the result of an edit.
+type Edited struct {
+	State jobs.State // of the task after the edit; empty if there is no such task
+	Text  string     // description of the changes, for people; empty if nothing changed
 }
 
-// Edit changes the settings of a waiting task. decide gets the task and returns
-// its new settings; it must not take long, and its error comes back unchanged.
-// For a task that runs or has finished, nothing happens. ErrConflict means that
-// another task holds the new unique key.
-func (d *DB) Edit(ctx context.Context, id int64, by string, now time.Time,
-	decide func(jobs.Task) (Edit, error)) (jobs.ActionResult, error) {
-	var m jobs.ActionResult
-	err := d.updateAlone(ctx, full, func(t *tx) (err error) {
-		m, err = t.edit(id, by, now, decide)
+// edit is the new definition of a task.
+type edit struct {
+	spec   jobs.Spec // all settings but DependsOn and DependsOnAny: the task keeps its dependencies
+	due    bool      // whether to set the due time of the task to that of spec
+	expiry bool      // whether to set the expiry of the task to that of spec
+	input  bool      // whether to replace the stdin of the command
+	text   string    // as in Edited
+}
+
+// Edit changes the settings of a waiting task, or the metadata of any task. The
+// options get its Spec, and must not take long; an error that one stores in
+// Spec.Err comes back unchanged. ErrNotFound means that there is no such task,
+// and ErrConflict that it runs or has finished, or that another task holds the
+// new unique key.
+func (d *DB) Edit(
+	ctx context.Context, id int64, by string, now time.Time, options []jobs.Option,
+) (done Edited, err error) {
+	err = d.updateAlone(ctx, full, func(t *tx) (err error) {
+		done, err = t.edit(id, by, now, options)
 		return err
 	})
-	return m, err
+	return done, err
 }
 
-func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Edit, error)) (jobs.ActionResult, error) {
+func (t *tx) edit(id int64, by string, now time.Time, options []jobs.Option) (Edited, error) {
 	s, err := t.changeable(id, now)
-	m := jobs.ActionResult{ID: id, State: s.State}
-	if err != nil || !canMove(s.State) {
-		return m, err
+	done := Edited{State: s.State}
+	if err != nil {
+		return done, err
+	}
+	if s.State == "" {
+		return done, NoTask(id)
 	}
 
 	var rows []row
 	if err := t.list(&rows, selectTask, id); err != nil {
-		return m, err
+		return done, err
 	}
 
 	was := rows[0].task()
-	e, err := decide(was)
-	if err != nil || e.None {
-		m.Done = err == nil
-		return m, err
+	e, err := editOf(&was, rows[0].task(), now, options)
+	if err != nil || e.text == "" {
+		return done, err
 	}
 	if err := errors.Join(t.checkSpace(), t.checkKey(&e, was, now)); err != nil {
-		return m, err
+		return done, err
 	}
 
-	to := editedTask(was, &e, now)
+	if canMove(s.State) {
+		err = t.redefine(s, was, &e, now)
+	} else {
+		err = t.setOptions(s, &e.spec.Options)
+	}
+	if err == nil {
+		err = t.record(id, TaskChange{At: now, By: by, Action: ActionEdit, Text: e.text})
+	}
+	if err == nil {
+		done.Text = e.text
+		done.State, err = t.state(id)
+	}
+
+	return done, err
+}
+
+// editOf returns what options make of the settings of a task. The two tasks are
+// equal and share no memory, because an option may write into maps and slices.
+func editOf(t *jobs.Task, copied jobs.Task, now time.Time, options []jobs.Option) (edit, error) {
+	settings := func(t *jobs.Task) jobs.Spec {
+		s := taskspec.SpecOf(t)
+		s.DependsOn, s.DependsOnAny, s.RunAt, s.CreatedBy = nil, nil, t.RunAt, t.CreatedBy
+		return s
+	}
+	was, e := settings(t), edit{spec: settings(&copied)}
+	s := &e.spec
+	for _, option := range options {
+		if option == nil {
+			return e, &jobs.FieldError{Field: "options", Msg: "an option is nil"}
+		}
+		option(s)
+	}
+	if s.Err != nil {
+		return e, s.Err
+	}
+	if s.In != 0 && s.RunAt.Equal(was.RunAt) {
+		s.RunAt = time.Time{} // In replaces the due time
+	}
+
+	rest := *s
+	rest.Metadata = was.Metadata
+	onlyMetadata := s.In == 0 && s.Input == nil && len(taskspec.Changes(&was, &rest)) == 0
+	if !canMove(t.State) && !onlyMetadata {
+		return e, notWaiting(t)
+	}
+	if err := cmp.Or(keepsPlace(&was, s), taskspec.Validate(s)); err != nil {
+		return e, err
+	}
+
+	switch {
+	case onlyMetadata:
+	case s.MaxAttempts > 0 && s.MaxAttempts <= t.Attempt:
+		return e, &jobs.FieldError{Field: "max_attempts",
+			Msg: fmt.Sprintf("%d attempts have started; use %d or more", t.Attempt, t.Attempt+1)}
+	case s.MaxLosses < t.Losses:
+		return e, &jobs.FieldError{Field: "max_losses",
+			Msg: fmt.Sprintf("%d workers were lost; use %d or more", t.Losses, t.Losses)}
+	}
+
+	if s.In != 0 {
+		s.RunAt, s.In = now.Add(s.In).Round(time.Millisecond), 0
+	}
+
+	e.due = !s.RunAt.Equal(was.RunAt)
+	e.expiry = s.ExpiresIn != was.ExpiresIn || !s.ExpiresAt.IsZero() || e.due && !t.ExpiresAt.IsZero()
+	e.input = s.Input != nil
+	changed := taskspec.Changes(&was, s)
+	if e.input && len(s.Input) == 0 {
+		changed = append(changed, "input –")
+	}
+
+	e.text = strings.Join(changed, ", ")
+	return e, nil
+}
+
+// keepsPlace returns an error if an edit changes what a task can't change after
+// it was added.
+func keepsPlace(was, is *jobs.Spec) error {
+	switch {
+	case is.Job != was.Job:
+		return &jobs.FieldError{Field: "job", Msg: "an edit cannot change the job of a task"}
+	case len(is.DependsOn)+len(is.DependsOnAny)+len(is.DependsOnEarlier)+len(is.DependsOnAnyEarlier) > 0:
+		return &jobs.FieldError{Field: "after", Msg: "an edit cannot change the tasks that a task waits for"}
+	case is.Paused:
+		return &jobs.FieldError{Field: "paused", Msg: "an edit cannot pause a task; use Pause"}
+	}
+	return nil
+}
+
+func notWaiting(t *jobs.Task) error {
+	what := "has finished"
+	if t.State == jobs.Running {
+		what = "is running"
+	}
+	return &jobs.Error{Kind: jobs.ErrConflict, Subject: fmt.Sprint(t.ID), What: fmt.Sprintf("task %d %s", t.ID, what),
+		Why: []string{"only its metadata can change"}}
+}
+
+// redefine gives a waiting task its new settings.
+func (t *tx) redefine(s taskStatus, was jobs.Task, e *edit, now time.Time) error {
+	to := editedTask(was, e, now)
 	keepsLane := to.Lane == was.Lane && taskspec.HoldsLane(was.State)
 	due := to.RunAt
-	if !e.Due && (was.State == jobs.Pending || was.State == jobs.Blocked && !was.Waits) {
+	if !e.due && (was.State == jobs.Pending || was.State == jobs.Blocked && !was.Waits) {
 		due = now // it was due before the edit, whatever the clock says now
 	}
 
@@ -91,28 +204,30 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	if was.State == jobs.Retrying && to.State == jobs.Scheduled && to.Lane == was.Lane {
 		to.State = was.State // keep the state retrying: a scheduled task would lose its lane
 	}
-	if to.State == was.State && !e.Due {
+	if to.State == was.State && !e.due {
 		to.UpdatedAt = was.UpdatedAt
 	}
 	if err := t.rewrite(s, &to, settings{depends: was.Depends, waits: waitsValue(to.State, was.Waits)}); err != nil {
-		return m, err
+		return err
 	}
-	if e.Input {
-		if err := t.setInput(id, e.Spec.Input); err != nil {
-			return m, err
+	if e.input {
+		if err := t.setInput(was.ID, e.spec.Input); err != nil {
+			return err
 		}
 	}
-	if err := errors.Join(t.changeKey(&was, &to), t.record(id, TaskChange{At: now, By: by, Action: ActionEdit, Text: e.Text})); err != nil {
-		return m, err
+	if err := t.changeKey(&was, &to); err != nil {
+		return err
 	}
 
-	if err := t.freeLanesOf(was.Lane, to.Lane, now); err != nil {
-		return m, err
-	}
+	return t.freeLanesOf(was.Lane, to.Lane, now)
+}
 
-	m.Done = true
-	m.State, err = t.state(id)
-	return m, err
+func (t *tx) setOptions(s taskStatus, o *jobs.Options) error {
+	options, err := taskspec.EncodeOptions(o)
+	if err != nil {
+		return err
+	}
+	return t.execOne(setOptions, nullText(options), s.ID, s.Generation)
 }
 
 func (t *tx) rewrite(s taskStatus, to *jobs.Task, with settings) error {
@@ -124,28 +239,28 @@ func (t *tx) rewrite(s taskStatus, to *jobs.Task, with settings) error {
 	return t.execOne(rewriteTask, append(values, to.UpdatedAt.UnixMilli(), string(to.State), s.ID, s.Generation)...)
 }
 
-func editedTask(was jobs.Task, e *Edit, now time.Time) jobs.Task {
-	to := taskspec.NewTask(&e.Spec, now)
-	if !e.Due {
+func editedTask(was jobs.Task, e *edit, now time.Time) jobs.Task {
+	to := taskspec.NewTask(&e.spec, now)
+	if !e.due {
 		to.RunAt = was.RunAt
 	}
-	if !e.Expiry {
+	if !e.expiry {
 		to.ExpiresAt = was.ExpiresAt
 	}
-	if !e.Input {
+	if !e.input {
 		to.InputBytes = was.InputBytes
 	}
 	return to
 }
 
 // checkKey returns an error if another task holds the new unique key.
-func (t *tx) checkKey(e *Edit, was jobs.Task, now time.Time) error {
-	if e.Spec.UniqueKey == "" || e.Spec.UniqueKey == was.UniqueKey {
+func (t *tx) checkKey(e *edit, was jobs.Task, now time.Time) error {
+	if e.spec.UniqueKey == "" || e.spec.UniqueKey == was.UniqueKey {
 		return nil
 	}
-	holder, err := t.holder(e.Spec.UniqueKey, now)
+	holder, err := t.holder(e.spec.UniqueKey, now)
 	if err == nil && holder != 0 {
-		err = &jobs.Error{Kind: jobs.ErrConflict, What: fmt.Sprintf("task %d has the unique key %q", holder, e.Spec.UniqueKey)}
+		err = &jobs.Error{Kind: jobs.ErrConflict, What: fmt.Sprintf("task %d has the unique key %q", holder, e.spec.UniqueKey)}
 	}
 	return err
 }

@@ -175,6 +175,7 @@ var plans = statementtest.Plans{
 	"selectStatus":  {Text: selectStatus, By: []string{byID}},
 	"rewriteTask":   {Text: rewriteTask, By: []string{byID}},
 	"raiseTask":     {Text: raiseTask, By: []string{byID}},
+	"setOptions":    {Text: setOptions, By: []string{byID}},
 	"selectRivals": {Text: selectRivals, By: []string{"tasks_pending (queue=? AND job=?)", "tasks_blocked (lane=? AND waits=?)"},
 		Allow: []string{"SCAN jobs", "SCAN CONSTANT ROW"}}, // reads one row for each job of the queue
 	"holdKey":   {Text: holdKey},

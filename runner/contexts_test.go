@@ -158,6 +158,10 @@ func writeCalls() map[string]contextCall {
 			return r.Changes(ctx, func() (bool, error) { return false, nil })
 		},
 		"Delete": func(ctx context.Context, r *runner.Runner) error { _, err := r.Delete(ctx, one); return err },
+		"Edit": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.Edit(ctx, 1, jobs.Metadata(map[string]string{"seen": "yes"}))
+			return err
+		},
 		"Enqueue": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.Enqueue(ctx, quick.With(nil))
 			return err

@@ -66,6 +66,29 @@ func (r *Runner) retry(d time.Duration, dependents bool, apply func(db.Action) (
 	return results, err
 }
 
+// Edit changes the options or the arguments of a waiting task. Of a running or
+// finished task only the metadata can change. A worker that starts the task at
+// the same moment sees all changes or none. Edit returns the changed task.
+//
+// An option may read the Spec, which has the present settings; it runs while
+// nobody else can write, so it must be quick. To set new arguments:
+//
+//	spec := SendMail.With(mail)
+//	task, err := r.Edit(ctx, id, func(s *jobs.Spec) { s.Args, s.Err = spec.Args, spec.Err })
+//
+// The job of a task and the tasks that it waits for can't change. If the due
+// time changes, the expiry moves by as much. The error is jobs.ErrNotFound if
+// there is no such task, jobs.ErrConflict if it runs or has finished, or if
+// another task holds its new unique key, and jobs.ErrInvalid for an invalid
+// option. After an error nothing has changed.
+func (r *Runner) Edit(ctx context.Context, id int64, options ...jobs.Option) (jobs.Task, error) {
+	if _, err := r.store.Edit(ctx, id, db.CurrentUser(), now(), options); err != nil {
+		return jobs.Task{}, err
+	}
+	r.store.Notify()
+	return r.Get(ctx, id)
+}
+
 // Delete deletes finished tasks with their attempts and output. It leaves
 // unfinished tasks, and finished ones that an unfinished task depends on: that
 // task will read their results.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -21,13 +20,9 @@ func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
 		return jobs.Task{}, err
 	}
 	if len(tasks) == 0 {
-		return jobs.Task{}, notFound(id)
+		return jobs.Task{}, db.NoTask(id)
 	}
 	return tasks[0], nil
-}
-
-func notFound(id int64) error {
-	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, Subject: fmt.Sprint(id), What: fmt.Sprintf("no task %d", id)}
 }
 
 // validSelection returns a *jobs.Error of kind jobs.ErrInvalid for a filter

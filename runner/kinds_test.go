@@ -218,6 +218,13 @@ func enqueueKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 		calls[name+" ErrNotFound"] = func() error { return enqueue(quick.With(nil, jobs.DependsOn(99))) }
 		calls[name+" ErrConflict"] = func() error { return enqueue(quick.With(nil, jobs.UniqueReplace("k"), jobs.DependsOn(holder.ID))) }
 	}
+	edit := func(id int64, change jobs.Option) func() error {
+		return func() error { _, err := r.Edit(ctx, id, change); return err }
+	}
+	other := runnerkit.Enqueue(t, r, quick.With(nil))
+	calls["Edit ErrInvalid"] = edit(holder.ID, jobs.Queue("no name!"))
+	calls["Edit ErrNotFound"] = edit(99, jobs.Priority(9))
+	calls["Edit ErrConflict"] = edit(other.ID, jobs.Unique("k"))
 	return calls
 }
 

@@ -81,7 +81,7 @@ func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, d time.Du
 func (r *Runner) GetTx(ctx context.Context, tx *sql.Tx, id int64) (jobs.Task, error) {
 	task, found, err := r.store.TaskTx(ctx, tx, id)
 	if err == nil && !found {
-		err = notFound(id)
+		err = db.NoTask(id)
 	}
 	return task, err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/chromedp"
 
-	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -94,10 +93,7 @@ func TestEditIsShownOnOpenPagesInBrowser(t *testing.T) {
 
 	b.open(fmt.Sprintf("/tasks/%d", id))
 	eval[bool](b, "document.querySelector('.again').open = true")
-	_, err := ui.Edit(t.Context(), r, id, func(_ jobs.Task, s *jobs.Spec) error {
-		s.Priority, s.Label = 9, "the edited task"
-		return nil
-	})
+	_, err := r.Edit(t.Context(), id, jobs.Priority(9), jobs.Label("the edited task"))
 	testkit.NoError(t, err)
 	b.until("the page of the task shows the new priority", "document.querySelector('.facts').textContent.includes('priority 9')")
 	b.until("the page of the task shows the new label", "document.querySelector('.what').textContent.includes('the edited task')")

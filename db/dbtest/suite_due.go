@@ -250,11 +250,7 @@ var dues = group{
 		s.sleep(-time.Hour)
 		must(s.SetBack(s.Context(), s.now))(s)
 		must(s.SetBack(s.Context(), s.now))(s)
-		must(s.Edit(s.Context(), edited, "me", s.now, func(t jobs.Task) (db.Edit, error) {
-			e := db.Edit{Spec: commandSpec(jobs.Priority(7))}
-			e.Spec.RunAt = t.RunAt
-			return e, nil
-		}))(s)
+		s.edit(edited, jobs.Priority(7))
 		s.wantTask(edited, jobs.Pending, "")
 		s.apply(db.ResumeTask("me", s.now), paused)
 		s.wantTask(paused, jobs.Pending, "")

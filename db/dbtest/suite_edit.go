@@ -20,19 +20,26 @@ func editInEachState(s *store) {
 
 		id := s.inState(state, jobs.Unique("key "+string(state)), jobs.ExpiresIn(24*time.Hour))
 		before := s.get(id)
-		got := s.edit(id, jobs.Priority(9), jobs.Label("new"), jobs.Timeout(time.Minute))
+		got, err := s.tryEdit(id, jobs.Priority(9), jobs.Label("new"), jobs.Timeout(time.Minute))
 		want, after := before, s.get(id)
 		if !state.Finished() && state != jobs.Running {
 			want.Priority, want.Label, want.Timeout = 9, "new", time.Minute
 		}
-		if got != (jobs.ActionResult{ID: id, State: state, Done: want.Priority == 9}) || !reflect.DeepEqual(after, want) {
-			s.Errorf("%s: got %+v, task %+v; want task %+v", state, got, after, want)
+		if got.State != state || (err == nil) != (want.Priority == 9) || err != nil && !errors.Is(err, jobs.ErrConflict) ||
+			!reflect.DeepEqual(after, want) {
+			s.Errorf("%s: got %+v, %v, task %+v; want task %+v", state, got, err, after, want)
+		}
+
+		got = s.edit(id, jobs.Metadata(map[string]string{"seen": "yes"}))
+		want.Metadata = map[string]string{"seen": "yes"}
+		if after := s.get(id); got.State != state || !reflect.DeepEqual(after, want) {
+			s.Errorf("metadata of a %s task: got %+v, task %+v; want task %+v", state, got, after, want)
 		}
 
 		s.exec(`DELETE FROM tasks WHERE finished_at IS NULL`)
 	}
-	if got := s.edit(99); got != (jobs.ActionResult{ID: 99}) {
-		s.Errorf("no such task: got %+v", got)
+	if got, err := s.tryEdit(99); !errors.Is(err, jobs.ErrNotFound) {
+		s.Errorf("no such task: got %+v, %v; want %v", got, err, jobs.ErrNotFound)
 	}
 }
 
@@ -81,16 +88,15 @@ func refusedEditsChangeNothing(s *store) {
 	w := newOrderStore(s)
 	a, b := w.add(jobs.Unique("a")), w.add()
 	before := w.get(b)
-	_, err := s.Edit(s.Context(), b, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
-		e := db.Edit{Spec: specOf(t)}
-		e.Spec.UniqueKey, e.Spec.Priority = "a", 9
-		return e, nil
-	})
-	if !errors.Is(err, jobs.ErrConflict) {
+	if _, err := s.tryEdit(b, jobs.Unique("a"), jobs.Priority(9)); !errors.Is(err, jobs.ErrConflict) {
 		s.Errorf("unique key of task %d: got error %v, want %v", a, err, jobs.ErrConflict)
 	}
-	if _, err := s.Edit(s.Context(), b, "ann", s.now, func(jobs.Task) (db.Edit, error) { return db.Edit{}, errBad }); !errors.Is(err,
-		errBad) {
+	for _, refused := range []jobs.Option{jobs.DependsOn(a), jobs.Paused(), func(s *jobs.Spec) { s.Job = "other" }} {
+		if _, err := s.tryEdit(b, refused); !errors.Is(err, jobs.ErrInvalid) {
+			s.Errorf("got error %v, want %v", err, jobs.ErrInvalid)
+		}
+	}
+	if _, err := s.tryEdit(b, func(s *jobs.Spec) { s.Err = errBad }); !errors.Is(err, errBad) {
 		s.Errorf("got error %v, want %v", err, errBad)
 	}
 	if got := w.get(b); !equal(got, before) {
@@ -153,15 +159,13 @@ func lastChangesAreKept(s *store) {
 	w.pauseTasks(id)
 	for i := range 25 {
 		s.sleep(time.Second)
-		must(s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
-			return db.Edit{Spec: specOf(t), Text: fmt.Sprint("edit ", i)}, nil
-		}))(s)
+		s.edit(id, jobs.Priority(i))
 	}
 
 	w.resumeTasks(id)
 	got := must(s.TaskChanges(s.Context(), id))(s)
 	last := db.TaskChange{At: s.now, By: "bob", Action: db.ActionResume}
-	before := db.TaskChange{At: s.now, By: "ann", Action: db.ActionEdit, Text: "edit 24"}
+	before := db.TaskChange{At: s.now, By: "ann", Action: db.ActionEdit, Text: "priority 23 → 24"}
 	if len(got) != 20 || got[19] != last || got[18] != before {
 		s.Errorf("got %d changes, the last of which are %+v; want 20, %+v", len(got), got[max(len(got)-2, 0):],
 			[]db.TaskChange{before, last})
@@ -206,13 +210,10 @@ func changesOfPlainTasks(s *store) {
 	w.finish(w.claim(10)[0], nil)
 	due := s.now.AddDate(100, 0, 0).UnixMilli() // plain SQL has the real clock
 	for _, lane := range []string{"NULL", "'l'"} {
-		for _, change := range []db.Edit{{None: true}, {Text: "no change"}} {
+		for _, change := range [][]jobs.Option{nil, {jobs.Priority(7)}} {
 			s.exec(fmt.Sprintf(`INSERT INTO enqueue (job, run_at, after, lane) VALUES ('test', %d, '[%d]', %s)`, due, on, lane))
 			id := s.number(`SELECT max(id) FROM tasks`)
-			must(s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
-				change.Spec = specOf(t)
-				return change, nil
-			}))(s)
+			s.edit(id, change...)
 			w.wantState(id, jobs.Scheduled)
 		}
 	}
@@ -232,15 +233,11 @@ func editsRaceWithClaims(s *store) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		for i := range slices.Backward(list) {
-			m, err := s.Edit(s.Context(), list[i], "ann", s.now, func(t jobs.Task) (db.Edit, error) {
-				e := db.Edit{Spec: specOf(t)}
-				e.Spec.Args, e.Spec.Label, e.Spec.Timeout = []byte(`"new"`), "new", time.Minute
-				return e, nil
-			})
-			if err != nil || m.State != jobs.Pending && m.State != jobs.Running {
+			m, err := s.tryEdit(list[i], jobs.Label("new"), jobs.Timeout(time.Minute), func(s *jobs.Spec) { s.Args = []byte(`"new"`) })
+			if (err == nil) != (m.State == jobs.Pending) || err != nil && !errors.Is(err, jobs.ErrConflict) {
 				s.Errorf("edit of task %d: got %+v, %v", list[i], m, err)
 			}
-			edited[i] = m.Done
+			edited[i] = err == nil
 		}
 	})
 	var claimed []jobs.Task

@@ -253,12 +253,7 @@ var uniques = group{
 		id := w.add(jobs.Unique("a"), jobs.UniqueFor(time.Hour))
 		done := w.add(jobs.Unique("b"), jobs.UniqueFor(time.Hour))
 		s.apply(db.Cancel("", false, s.now), done)
-		_, err := s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
-			e := db.Edit{Spec: specOf(t)}
-			e.Spec.UniqueKey = "b"
-			return e, nil
-		})
-		if !errors.Is(err, jobs.ErrConflict) {
+		if _, err := s.tryEdit(id, jobs.Unique("b")); !errors.Is(err, jobs.ErrConflict) {
 			s.Errorf("a key that a finished task holds: got error %v, want %v", err, jobs.ErrConflict)
 		}
 

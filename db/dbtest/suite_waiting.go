@@ -29,23 +29,14 @@ var waits = group{
 	"an edit and a claim at the same time":        editsRaceWithClaims,
 }
 
-// specOf returns the settings of a task.
-func specOf(t jobs.Task) jobs.Spec {
-	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, Lane: t.Lane, UniqueKey: t.UniqueKey,
-		RunAt: t.RunAt, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Options: t.Options}
+// edit changes the settings of a task.
+func (s *store) edit(id int64, options ...jobs.Option) db.Edited {
+	s.Helper()
+	return must(s.tryEdit(id, options...))(s)
 }
 
-// edit changes the settings of a task.
-func (s *store) edit(id int64, options ...jobs.Option) jobs.ActionResult {
-	s.Helper()
-	return must(s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
-		e := db.Edit{Spec: specOf(t)}
-		for _, option := range options {
-			option(&e.Spec)
-		}
-		e.Due = e.Spec.In != 0 || !e.Spec.RunAt.Equal(t.RunAt)
-		return e, nil
-	}))(s)
+func (s *store) tryEdit(id int64, options ...jobs.Option) (db.Edited, error) {
+	return s.Edit(s.Context(), id, "ann", s.now, options)
 }
 
 func (s *store) pauseTasks(ids ...int64) []jobs.ActionResult {

@@ -109,9 +109,9 @@ func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
 	}
 }
 
-// Prepare looks up the program of a new command, for the task t. The function
-// that it returns writes the changes into the Spec of a task.
-func (e *Edit) Prepare(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
+// Prepare looks up the program of a new command, for the task t, and returns
+// the changes.
+func (e *Edit) Prepare(t jobs.Task) ([]jobs.Option, error) {
 	path := e.command.Path
 	if e.command.Argv != nil && t.Job == jobs.CommandJob {
 		moved := jobs.Spec{Options: jobs.Options{Cwd: t.Cwd}} // a relative path starts at the new working directory
@@ -126,22 +126,16 @@ func (e *Edit) Prepare(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
 		}
 	}
 
-	return func(t jobs.Task, s *jobs.Spec) error {
-		for _, change := range e.changes {
-			change(s)
-		}
-
+	return append(slices.Clip(e.changes), func(s *jobs.Spec) {
 		switch {
-		case e.command.Argv != nil && t.Job != jobs.CommandJob:
-			return &jobs.FieldError{Field: "args", Msg: "it calls the function " + t.Job + ", which has no command; use --args"}
+		case e.command.Argv != nil && s.Job != jobs.CommandJob:
+			s.Err = &jobs.FieldError{Field: "args", Msg: "it calls the function " + s.Job + ", which has no command; use --args"}
 		case e.command.Argv != nil:
 			s.Args, s.Path = e.command.With().Args, path
-		case e.args != nil && t.Job == jobs.CommandJob:
-			return &jobs.FieldError{Field: "args", Msg: "it runs a command; write the new command after --"}
+		case e.args != nil && s.Job == jobs.CommandJob:
+			s.Err = &jobs.FieldError{Field: "args", Msg: "it runs a command; write the new command after --"}
 		case e.args != nil:
 			s.Args = e.args
 		}
-
-		return nil
-	}, nil
+	}), nil
 }
