@@ -125,8 +125,8 @@ func (o *moveOptions) moveAll(
 	}
 
 	options := o.options
-	options.MustExist, options.Alone = false, true
-	there, err := runner.Open(ctx, o.to, options)
+	options.MustExist = false
+	there, err := runner.Open(db.Alone(ctx), o.to, options)
 	if err != nil {
 		return "", nil, err
 	}

@@ -69,8 +69,7 @@ func (o *enqueueOptions) runHere(c *cli.Context, a *cli.App) (err error) {
 		return err
 	}
 
-	r, err := a.Open(c, true, runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: o.spec.Queue, Max: 1}},
-		OwnProcess: true, Log: logOf(a.Printer)})
+	r, err := a.Open(c, true, runner.Options{Log: logOf(a.Printer)})
 	if err != nil {
 		return err
 	}

@@ -63,11 +63,11 @@ SIGNALS
 			if err := o.read(c, a); err != nil {
 				return err
 			}
-			if err := a.RequireSafeDatabase(o.engine.InsecurePerms); err != nil {
+			if err := a.RequireSafeDatabase(o.work.InsecurePerms); err != nil {
 				return err
 			}
 
-			r, err := a.Open(c, true, o.engine)
+			r, err := a.Open(c, true, o.open)
 			if err != nil {
 				return err
 			}
@@ -79,32 +79,32 @@ SIGNALS
 }
 
 type workOptions struct {
-	engine     runner.Options
-	sync       string
-	logFormat  string
-	logLevel   string
-	tee        bool
-	untilEmpty bool
-	commands   runner.CommandOptions
-	notifier   *ops.Notifier // informs systemd about the worker's state; nil if systemd doesn't ask for that
-	terminal   bool          // whether the worker runs in a terminal, and ends when that closes
-	pages      cli.Pages     // not served without an address
-	pageFlags  []cli.Flag
+	open      runner.Options
+	work      runner.WorkOptions
+	commands  runner.CommandOptions
+	sync      string
+	logFormat string
+	logLevel  string
+	tee       bool
+	notifier  *ops.Notifier // informs systemd about the worker's state; nil if systemd doesn't ask for that
+	terminal  bool          // whether the worker runs in a terminal, and ends when that closes
+	pages     cli.Pages     // not served without an address
+	pageFlags []cli.Flag
 }
 
 // options returns the options, each with its environment variable, and sets
 // their defaults.
 func (o *workOptions) options() []cli.Flag {
-	e := &o.engine
-	*e = runner.Options{
+	e := &o.work
+	*e = runner.WorkOptions{
 		Concurrency: runtime.GOMAXPROCS(0),
 		Grace:       30 * time.Second,
-		WriteEvery:  5 * time.Second,
 		OutputLimit: taskspec.DefaultOutputLimit,
 		Keep:        taskspec.DefaultKeep,
 		KeepFailed:  taskspec.DefaultKeepFailed,
 		OwnProcess:  true,
 	}
+	o.open.WriteEvery = 5 * time.Second
 	o.logFormat, o.logLevel = "auto", "info"
 	o.pageFlags = cli.Group("Dashboard", o.pages.Options()...)
 	duration := orNone(humanize.ParseDuration)
@@ -112,7 +112,7 @@ func (o *workOptions) options() []cli.Flag {
 		cli.Int(&e.Concurrency, "concurrency c", "N", "number of tasks that run at once", 1).Default("number of CPUs"),
 		cli.Values(&e.Queues, "queue q", "NAME[=MAX]", "run tasks of this queue only, at most MAX at once; repeatable",
 			cli.One(parseQueueMax)).Default("all queues"),
-		cli.Bool(&o.untilEmpty, "until-empty",
+		cli.Bool(&e.UntilEmpty, "until-empty",
 			"run all due tasks, also tasks that become due in the meantime; then exit"),
 		cli.Value(&e.Grace, "grace", "DUR", "after a signal, let running tasks continue for this time", duration).
 			Default("30s"),
@@ -126,7 +126,7 @@ func (o *workOptions) options() []cli.Flag {
 		cli.Choice(&o.sync, "sync",
 			"what a power failure may undo: full: nothing; normal: the last writes; flash: the writes of the last --write-every",
 			"full", "normal", "flash").Default("full"),
-		cli.Duration(&e.WriteEvery, "write-every", "with --sync flash: write to the disk once in this time").Default("5s"),
+		cli.Duration(&o.open.WriteEvery, "write-every", "with --sync flash: write to the disk once in this time").Default("5s"),
 		cli.Value(&e.OutputLimit, "output-limit", "SIZE",
 			"store at most this much output of each attempt, for tasks without --output-limit; 0: none",
 			orNone(humanize.ParseSize)).Default("1MiB"),
@@ -169,8 +169,8 @@ func (o *workOptions) read(c *cli.Context, a *cli.App) (err error) {
 		return err
 	}
 
-	for i, q := range o.engine.Queues {
-		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
+	for i, q := range o.work.Queues {
+		if slices.ContainsFunc(o.work.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
 			return ui.Usage("--queue %s is repeated", q.Queue)
 		}
 	}
@@ -180,16 +180,16 @@ func (o *workOptions) read(c *cli.Context, a *cli.App) (err error) {
 		return err
 	}
 
-	o.engine.Log = ops.NewLog(p.Stderr, ops.StyleFor(o.logFormat, p.Stderr), level)
-	o.pages.Log = o.engine.Log
+	o.open.Log = ops.NewLog(p.Stderr, ops.StyleFor(o.logFormat, p.Stderr), level)
+	o.pages.Log = o.open.Log
 	if o.tee {
 		raw := *p
 		raw.JSON = false
-		to := &output.LogPrinter{P: &raw, Named: o.engine.Concurrency > 1, Log: o.engine.Log}
+		to := &output.LogPrinter{P: &raw, Named: o.work.Concurrency > 1, Log: o.open.Log}
 		o.commands.Tee = to.Copy
 	}
-	if o.notifier = ops.NewNotifier(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
-		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Report, o.notifier.Every
+	if o.notifier = ops.NewNotifier(a.Getenv("NOTIFY_SOCKET"), o.open.Log); o.notifier != nil {
+		o.work.Liveness, o.work.LivenessEvery = o.notifier.Report, o.notifier.Every
 	}
 
 	return nil
@@ -199,9 +199,9 @@ func (o *workOptions) read(c *cli.Context, a *cli.App) (err error) {
 func (o *workOptions) readSync(c *cli.Context) error {
 	switch o.sync {
 	case "normal":
-		o.engine.Sync = runner.SyncNormal
+		o.open.Sync = runner.SyncNormal
 	case "flash":
-		o.engine.Sync = runner.SyncFlash
+		o.open.Sync = runner.SyncFlash
 		return nil
 	}
 
@@ -209,7 +209,7 @@ func (o *workOptions) readSync(c *cli.Context) error {
 		return ui.Usage("--write-every requires --sync flash").Hint("runner work --sync flash")
 	}
 
-	o.engine.WriteEvery = 0
+	o.open.WriteEvery = 0
 	return nil
 }
 
@@ -259,7 +259,7 @@ func parseWorkerName(text string) (string, error) {
 func (o *workOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	// Handle signals before the address of the pages is printed: a program that
 	// reads it may send a signal at once.
-	working, stop := ui.HandleWorker(ctx, r, o.engine.Log, o.terminal)
+	working, stop := ui.HandleWorker(ctx, r, o.open.Log, o.terminal)
 	defer stop()
 
 	if o.pages.Listen != "" {
@@ -273,12 +273,7 @@ func (o *workOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	r.Register(runner.Commands(o.commands))
 	defer o.notifier.Stop()
 
-	work := r.Work
-	if o.untilEmpty {
-		work = r.WorkUntilEmpty
-	}
-
-	err := work(working)
+	err := r.Work(working, o.work)
 	switch {
 	case errors.Is(err, jobs.ErrShutdown): // the log already contains the error
 		return ui.ExitStatus(1)

@@ -46,7 +46,7 @@ func demo() {
 }
 
 func runDemo(ctx context.Context, forever bool) error {
-	r, err := runner.Open(ctx, os.Getenv("RUNNER_DB"), runner.Options{Concurrency: 1, Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	r, err := runner.Open(ctx, os.Getenv("RUNNER_DB"), runner.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		return err
 	}
@@ -65,9 +65,9 @@ func runDemo(ctx context.Context, forever bool) error {
 		}),
 	)
 	if forever {
-		return r.Work(ctx)
+		return r.Work(ctx, runner.WorkOptions{Concurrency: 1})
 	}
-	return r.WorkUntilEmpty(ctx)
+	return r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true})
 }
 
 // sleepUntilStopped writes "begun" to a file and waits until its context ends.

@@ -54,7 +54,7 @@ func beChild(ctx context.Context, text string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	r, err := runner.Open(ctx, c.Path, runner.Options{Sync: runner.SyncNormal, Concurrency: c.Concurrency})
+	r, err := runner.Open(ctx, c.Path, runner.Options{Sync: runner.SyncNormal})
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,7 @@ func beChild(ctx context.Context, text string) error {
 	}))
 	fmt.Println("ready")
 	<-begun
-	work := r.Work
-	if c.UntilEmpty {
-		work = r.WorkUntilEmpty
-	}
-	if err := work(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: c.Concurrency, UntilEmpty: c.UntilEmpty}); err != nil {
 		return err
 	}
 

@@ -66,7 +66,7 @@ func features() []feature {
 func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / 10 * 10
-		r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.SyncNormal, Concurrency: 100})
+		r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.SyncNormal})
 		if err != nil {
 			return 0, err
 		}
@@ -116,7 +116,7 @@ func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 		}
 
 		ended := make(chan error, 1)
-		go func() { ended <- r.Work(ctx) }()
+		go func() { ended <- r.Work(ctx, runner.WorkOptions{Concurrency: 100}) }()
 		if err := l.wait(ctx); err != nil {
 			return 0, err
 		}

@@ -14,7 +14,7 @@ var noop = jobs.Define[payload]("noop", jobs.MaxAttempts(1))
 // ours returns the system that uses runner as a library.
 func ours(name string, level runner.Sync) system {
 	return system{name, func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error) {
-		r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: level, Concurrency: concurrency})
+		r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: level})
 		if err != nil {
 			return nil, err
 		}
@@ -27,7 +27,7 @@ func ours(name string, level runner.Sync) system {
 			addMany: func(ctx context.Context, list []payload) error { _, err := r.EnqueueAll(ctx, specs(list)); return err },
 			start: func(ctx context.Context) error {
 				ctx, halt = context.WithCancel(ctx)
-				go func() { ended <- r.Work(ctx) }()
+				go func() { ended <- r.Work(ctx, runner.WorkOptions{Concurrency: concurrency}) }()
 				return nil
 			},
 			stop:  func(context.Context) error { halt(); return <-ended },

@@ -29,3 +29,16 @@ type OneTask struct {
 	Stdin  *os.File            // stdin of the command; nil for /dev/null
 	Added  func(jobs.Enqueued) // called once the task is in the database
 }
+
+type adjustKey struct{}
+
+// With returns a context whose Open lets adjust change its Options. So the
+// switches that only tests and moves need are no options of a Runner.
+func With(ctx context.Context, adjust func(*Options)) context.Context {
+	return context.WithValue(ctx, adjustKey{}, adjust)
+}
+
+// Alone returns a context whose Open has Options.Alone.
+func Alone(ctx context.Context) context.Context {
+	return With(ctx, func(o *Options) { o.Alone = true })
+}

@@ -103,6 +103,9 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if options.BusyTimeout == 0 {
 		options.BusyTimeout = 5 * time.Second
 	}
+	if adjust, ok := ctx.Value(adjustKey{}).(func(*Options)); ok {
+		adjust(&options)
+	}
 
 	d := &DB{options: options}
 	var err error

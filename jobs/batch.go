@@ -50,11 +50,11 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // cancellation of one task ends only the context of that task. The function
 // should then stop its work on that task and call End. When the context of Work
 // ends, the worker stops, and the context ctx of the function ends after the
-// time Grace (see runner.Options). The context ctx also ends when the contexts
-// of all remaining tasks have ended; a task remains until the function calls
-// End for it, and the last one until the function returns. The context ctx
-// belongs to no task, so pass BatchTask.Context, not ctx, to the functions of
-// package runner.
+// time Grace (see runner.WorkOptions). The context ctx also ends when the
+// contexts of all remaining tasks have ended; a task remains until the function
+// calls End for it, and the last one until the function returns. The context
+// ctx belongs to no task, so pass BatchTask.Context, not ctx, to the functions
+// of package runner.
 //
 // A batch takes one slot of the worker until the function returns. When a
 // worker claims a task of the job, it claims up to n-1 more tasks of the job in
@@ -72,8 +72,8 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 //
 // A task that failed waits until its next attempt is due. Tasks that were
 // enqueued later may start before that. To keep the order of all tasks of a
-// queue, run one batch at a time (Options.Concurrency or a QueueMax of 1, in
-// one worker). If the function sends the tasks to a server and the request
+// queue, run one batch at a time (WorkOptions.Concurrency or a QueueMax of 1,
+// in one worker). If the function sends the tasks to a server and the request
 // fails, do not return: wait in the function and send the request again. Each
 // return of the function ends an attempt of each task. If ctx ends while the
 // function waits, return RetryIn(0, err): the next batch then begins with the

@@ -99,9 +99,9 @@ func (f Func[In]) args(task Task) (In, error) {
 
 // Handler returns a Handler that calls the given function. Many goroutines call
 // the function at the same time. When the worker stops, the context of the
-// function ends after the time Grace (see runner.Options). If the function then
-// returns any error, such as ctx.Err(), the task goes back to its queue, and
-// the attempt does not count. Handler panics if the function is nil.
+// function ends after the time Grace (see runner.WorkOptions). If the function
+// then returns any error, such as ctx.Err(), the task goes back to its queue,
+// and the attempt does not count. Handler panics if the function is nil.
 func (f Func[In]) Handler(call func(context.Context, In) error) Handler {
 	return f.handler(call == nil, func(ctx context.Context, in In) (json.RawMessage, error) { return nil, call(ctx, in) })
 }

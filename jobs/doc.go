@@ -58,7 +58,7 @@
 //			return nil
 //		}))
 //		task, err := r.Enqueue(ctx, Greet.With("Ann"))
-//		log.Println(task.ID, err, r.WorkUntilEmpty(ctx))
+//		log.Println(task.ID, err, r.Work(ctx, runner.WorkOptions{UntilEmpty: true}))
 //	}
 //
 // Package runnertest tests the function and the code that enqueues, on a real

@@ -225,7 +225,7 @@ func ExampleFunc_BatchHandler() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
 	for task, err := range r.All(ctx, jobs.Filter{}, runner.Page{Oldest: true}) {

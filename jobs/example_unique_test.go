@@ -54,7 +54,7 @@ func ExampleUniqueStates() {
 	for range 2 {
 		task, err := r.Enqueue(ctx, welcome)
 		fmt.Println(task.ID, task.State, task.Kept, err)
-		if err := r.WorkUntilEmpty(ctx); err != nil {
+		if err := r.Work(ctx, runner.WorkOptions{UntilEmpty: true}); err != nil {
 			log.Fatal(err)
 		}
 	}

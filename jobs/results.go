@@ -48,7 +48,7 @@ type QueueMax struct {
 // Worker is the record that a worker has written about itself.
 type Worker struct {
 	ID        string // random text that identifies the worker; no other worker ever has the same id
-	Name      string // name of the worker, from runner.Options.Name
+	Name      string // name of the worker, from runner.WorkOptions.Name
 	Host      string
 	BootID    string // id of the current boot of the machine when the worker started; empty if unknown
 	PID       int
@@ -98,11 +98,4 @@ type Pause struct {
 type Page struct {
 	Limit  int  // greatest number of entries; 0 for all
 	Oldest bool // whether the oldest entry comes first; by default the newest one does
-}
-
-// Liveness is a report of Work. It shows that the loop of Work is alive and has
-// just used the database.
-type Liveness struct {
-	Running  int  // number of running attempts; a batch counts as one
-	Draining bool // whether Work starts nothing more
 }

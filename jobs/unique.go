@@ -49,7 +49,7 @@ func UniqueFor(d time.Duration) Option { return func(s *Spec) { s.UniqueFor = d 
 // UniqueStates lets the task hold its unique key until it finishes, and also
 // while it is in one of these finished states: Completed, Failed or Cancelled.
 // The key becomes free when a worker deletes the task: by default after 7 days,
-// or after 30 days if it failed (Keep and KeepFailed of runner.Options). To
+// or after 30 days if it failed (Keep and KeepFailed of runner.WorkOptions). To
 // hold the key after the task is deleted, use UniqueFor. UniqueStates needs
 // Unique, UniqueReplace or UniqueArgs.
 func UniqueStates(states ...State) Option {

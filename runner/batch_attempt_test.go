@@ -58,7 +58,7 @@ func TestFunctionsOfAttemptTakeContextOfTaskOfBatch(t *testing.T) {
 // TestOneTransactionEndsSeveralTasksOfBatch finishes several tasks of a batch
 // in the same transaction as their effects.
 func TestOneTransactionEndsSeveralTasksOfBatch(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Concurrency: 2})
+	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	commit := false
 	r.Register(bulk.BatchHandler(10, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
@@ -81,7 +81,7 @@ func TestOneTransactionEndsSeveralTasksOfBatch(t *testing.T) {
 		return tx.Commit()
 	}))
 	ids := enqueueNumbers(t, r, 5, jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Hour}))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, runner.WorkOptions{Concurrency: 2})
 	for _, state := range states(t, r, ids) {
 		testkit.Equal(t, "state without a commit", state, "retrying the transaction of FinishTx was not committed")
 	}
@@ -89,7 +89,7 @@ func TestOneTransactionEndsSeveralTasksOfBatch(t *testing.T) {
 	commit = true
 	_, err := r.Retry(t.Context(), ids, 0)
 	testkit.NoError(t, err)
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, runner.WorkOptions{Concurrency: 2})
 	for i, id := range ids {
 		task := runnerkit.Get(t, r, id)
 		testkit.Equal(t, "state", task.State, jobs.Completed)

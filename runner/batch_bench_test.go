@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 )
 
@@ -23,7 +24,7 @@ func BenchmarkBatch(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("wait=%v/%s", wait, name), func(b *testing.B) {
 				b.StopTimer()
-				r := bench(b, levels[0].sync, b.N, 10)
+				r := bench(b, levels[0].sync, b.N)
 				var ran, calls atomic.Int64
 				call := func(n int) error {
 					time.Sleep(wait)
@@ -38,7 +39,7 @@ func BenchmarkBatch(b *testing.B) {
 				r.Register(h)
 				b.StartTimer()
 				began := time.Now()
-				testkit.NoError(b, r.WorkUntilEmpty(b.Context()))
+				testkit.NoError(b, r.Work(b.Context(), runner.WorkOptions{Concurrency: 10, UntilEmpty: true}))
 				b.StopTimer()
 				testkit.Equal(b, "executed tasks", ran.Load(), int64(b.N))
 				b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "tasks/s")

@@ -34,7 +34,7 @@ func TestBatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 			l.add(tasks)
 			return nil
 		}).WaitToFill(2 * time.Second))
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 4})
 		// A task is due every 500 ms. The third task fills a batch at 1 s. The
 		// fourth task starts after 2 s of waiting, at 3.5 s.
 		for n := range 5 {
@@ -44,22 +44,22 @@ func TestBatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		runnerkit.Enqueue(t, r, bulk.With(9))
-		runnertest.Drain(t, r) // a single task does not fill a batch, so it starts after 2 s
+		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 4}) // a single task does not fill a batch, so it starts after 2 s
 		testkit.Equal(t, "calls", l.calls, []string{"1s [0 1 2]", "3.5s [3 4]", "1m4.5s [9]"})
-	}, runner.Options{Concurrency: 4})
+	}, runner.Options{})
 }
 
 // TestRateLimitsCallsOfBatchFunction limits the calls of a batch function to
 // two a second, like a mail provider that allows two requests a second.
 func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 	for name, test := range map[string]struct {
-		options runner.Options
+		options runner.WorkOptions
 		wait    time.Duration
 		want    []string
 	}{
-		"at once":      {runner.Options{Concurrency: 4}, 0, []string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
-		"full batches": {runner.Options{Concurrency: 4}, time.Second, []string{"390ms [1 2 3 4]", "910ms [5 6 7 8]"}},
-		"one slot": {runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default", Max: 1}}}, 0,
+		"at once":      {runner.WorkOptions{Concurrency: 4}, 0, []string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
+		"full batches": {runner.WorkOptions{Concurrency: 4}, time.Second, []string{"390ms [1 2 3 4]", "910ms [5 6 7 8]"}},
+		"one slot": {runner.WorkOptions{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default", Max: 1}}}, 0,
 			[]string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
 	} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
@@ -70,7 +70,7 @@ func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 				l.add(tasks)
 				return nil
 			}).WaitToFill(test.wait))
-			stop := runnerkit.Work(t, r)
+			stop := runnerkit.Work(t, r, test.options)
 			for n := range 8 {
 				runnerkit.Enqueue(t, r, bulk.With(n+1))
 				time.Sleep(130 * time.Millisecond)
@@ -78,7 +78,7 @@ func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 			time.Sleep(time.Minute)
 			stop()
 			testkit.Equal(t, name+": calls", l.calls, test.want)
-		}, test.options)
+		})
 	}
 }
 
@@ -102,7 +102,7 @@ func TestFunctionThatWaitsForItsServerKeepsOrder(t *testing.T) {
 			}
 			return nil
 		}))
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 		var want []int
 		for n := range 200 {
 			runnerkit.Enqueue(t, r, bulk.With(n))
@@ -110,12 +110,12 @@ func TestFunctionThatWaitsForItsServerKeepsOrder(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		stop()
-		runnertest.Drain(t, r)
+		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 1})
 		testkit.Equal(t, "readings that were sent", sent, want)
 		for _, id := range []int64{1, 100, 200} {
 			testkit.Equal(t, fmt.Sprintf("attempts of task %d", id), runnerkit.Get(t, r, id).Attempt, 1)
 		}
-	}, runner.Options{Concurrency: 1, Sync: runner.SyncFlash})
+	}, runner.Options{Sync: runner.SyncFlash})
 }
 
 // TestTaskThatIsTriedAgainWithoutDelayKeepsItsPlace sends readings in order to
@@ -145,12 +145,12 @@ func triedAgain(t *testing.T, again error) {
 		}
 		r.Register(bulk.BatchHandler(3, send))
 		enqueueNumbers(t, r, 4)
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1, Grace: -1})
 		time.Sleep(15 * time.Second) // tasks 1 to 3 have completed, and the call for task 4 waits for the server
 		enqueueNumbers(t, r, 1)
 		stop()
-		runnertest.Drain(t, r)
+		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 1, Grace: -1})
 		testkit.Equal(t, "calls", l.calls, []string{"0s [1 2 3]", "10s [1 2 3]", "10s [4]", "15s [4 1]"})
 		testkit.Equal(t, "attempts of task 4", runnerkit.Get(t, r, 4).Attempt, 1)
-	}, runner.Options{Concurrency: 1, Grace: -1})
+	}, runner.Options{})
 }

@@ -26,7 +26,7 @@ const batchVariable = "RUNNER_TEST_BATCH"
 // Then, in one transaction, it commits the effects of the tasks with even
 // inputs and finishes these tasks.
 func batchWorker(path string, how []string) error {
-	r, err := runner.Open(context.Background(), path, runner.Options{Concurrency: 2, Lease: runner.MinLease})
+	r, err := runner.Open(context.Background(), path, runner.Options{})
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func batchWorker(path string, how []string) error {
 		die("committed")
 		return err
 	}))
-	return r.WorkUntilEmpty(context.Background())
+	return r.Work(context.Background(), runner.WorkOptions{Concurrency: 2, Lease: runner.MinLease, UntilEmpty: true})
 }
 
 func startBatchWorker(t *testing.T, path, point string) *exec.Cmd {

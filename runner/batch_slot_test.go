@@ -23,10 +23,13 @@ func endAll(tasks []jobs.BatchTask[int]) {
 }
 
 func TestSlotIsTakenUntilBatchFunctionReturns(t *testing.T) {
-	for name, options := range map[string]runner.Options{
-		"slots of the worker": {Concurrency: 2},
-		"slots of the queue":  {Concurrency: 8, Queues: []runner.QueueMax{{Queue: "default", Max: 2}}},
-		"ends are collected":  {Concurrency: 2, WriteEvery: time.Second, Sync: runner.SyncFlash},
+	for name, options := range map[string]struct {
+		open runner.Options
+		work runner.WorkOptions
+	}{
+		"slots of the worker": {work: runner.WorkOptions{Concurrency: 2}},
+		"slots of the queue":  {work: runner.WorkOptions{Concurrency: 8, Queues: []runner.QueueMax{{Queue: "default", Max: 2}}}},
+		"ends are collected":  {runner.Options{WriteEvery: time.Second, Sync: runner.SyncFlash}, runner.WorkOptions{Concurrency: 2}},
 	} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			running, most := make(chan struct{}, 9), 0
@@ -46,12 +49,12 @@ func TestSlotIsTakenUntilBatchFunctionReturns(t *testing.T) {
 			}))
 			enqueueNumbers(t, r, 18)
 			began := time.Now()
-			ran := runnertest.Drain(t, r)
+			ran := runnertest.Drain(t, r, options.work)
 			testkit.Len(t, name+": attempts", ran, 18)
 			testkit.Equal(t, name+": calls at once", most, 2)
 			testkit.Equal(t, name+": time for 6 calls in 2 slots", time.Since(began).Round(10*time.Second), 30*time.Second)
 			testkit.Equal(t, name+": calls that have not returned", len(running), 0)
-		}, options)
+		}, options.open)
 	}
 }
 
@@ -75,7 +78,7 @@ func TestShutdownEndsBatchFunctionThatHasEndedItsTasks(t *testing.T) {
 				return nil
 			}))
 			enqueueNumbers(t, r, 3)
-			stop := runnerkit.Work(t, r)
+			stop := runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			testkit.NoError(t, cause)
@@ -87,7 +90,7 @@ func TestShutdownEndsBatchFunctionThatHasEndedItsTasks(t *testing.T) {
 			if test.ignores {
 				time.Sleep(time.Minute) // wait until the function has returned
 			}
-		}, runner.Options{Grace: -1})
+		}, runner.Options{})
 	}
 }
 

@@ -115,14 +115,14 @@ func TestPanicOfBatchIsPanicOfEachTask(t *testing.T) {
 		"panic: boom\n":                    func() { panic("boom") },
 		"the function ended its goroutine": func() { runtime.Goexit() },
 	} {
-		r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+		r := runnerkit.Open(t, runner.Options{})
 		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
 			tasks[1].End(nil)
 			boom()
 			return nil
 		}))
 		ids := enqueueNumbers(t, r, 3, jobs.MaxAttempts(1))
-		runnerkit.Drain(t, r)
+		runnerkit.Drain(t, r, runner.WorkOptions{Concurrency: 1})
 		for i, id := range ids {
 			task := runnerkit.Get(t, r, id)
 			want := jobs.Failed
@@ -206,7 +206,7 @@ func TestOneTaskOfBatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T)
 		}))
 		ids := []int64{runnerkit.Enqueue(t, r, bulk.With(1, jobs.Timeout(time.Minute), jobs.MaxAttempts(1))).ID}
 		ids = append(ids, enqueueNumbers(t, r, 2)...)
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 		<-began
 		time.Sleep(2 * time.Minute)
 		testkit.Equal(t, "states after the timeout", states(t, r, ids),
@@ -231,12 +231,12 @@ func TestContextOfBatchEndsWithItsLastTask(t *testing.T) {
 			return ctx.Err()
 		}))
 		ids := enqueueNumbers(t, r, 3)
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 		time.Sleep(time.Second)
 		stop()
 		testkit.ErrorIs(t, cause, jobs.ErrShutdown)
 		testkit.Equal(t, "states after a shutdown", states(t, r, ids), slices.Repeat([]string{"pending its worker stopped"}, 3))
-	}, runner.Options{Grace: -1})
+	}, runner.Options{})
 }
 
 func TestLimitsHoldForTasksOfBatch(t *testing.T) {
@@ -291,11 +291,11 @@ func TestSlotOfQueueRunsBatch(t *testing.T) {
 		}))
 		ids := enqueueNumbers(t, r, 30)
 		began := time.Now()
-		runnertest.Drain(t, r)
+		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 8, Queues: []runner.QueueMax{{Queue: "default", Max: 2}}})
 		testkit.Equal(t, "batches at once", most, 2)
 		testkit.Equal(t, "time for 6 batches in 2 slots", time.Since(began).Round(time.Second), 6*time.Second)
 		for _, state := range states(t, r, ids) {
 			testkit.Equal(t, "state", state, "completed")
 		}
-	}, runner.Options{Concurrency: 8, Queues: []runner.QueueMax{{Queue: "default", Max: 2}}})
+	}, runner.Options{})
 }

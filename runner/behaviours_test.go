@@ -167,11 +167,11 @@ func TestWorkerRunsAtMostConcurrencyTasks(t *testing.T) {
 		}))
 		ids := enqueueNumbers(t, r, 10)
 		began := time.Now()
-		runnertest.Drain(t, r)
+		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 3})
 		testkit.Equal(t, "most at the same time", most, 3)
 		testkit.Equal(t, "minutes for ten tasks", int(time.Since(began).Minutes()), 4)
 		testkit.Equal(t, "states", slices.Compact(states(t, r, ids)), []string{"completed"})
-	}, runner.Options{Concurrency: 3})
+	})
 }
 
 func TestWorkCanBeginAgainAfterItHasEnded(t *testing.T) {
@@ -187,9 +187,9 @@ func TestWorkCanBeginAgainAfterItHasEnded(t *testing.T) {
 		var ids []int64
 		for range 20 {
 			ids = append(ids, runnerkit.Enqueue(t, r, bulk.With(2)).ID)
-			stop := runnerkit.Work(t, r)
+			stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 2, Grace: -1})
 			runnertest.Advance(t, time.Second)
-			testkit.ErrorIs(t, r.Work(t.Context()), jobs.ErrConflict)
+			testkit.ErrorIs(t, r.Work(t.Context(), runner.WorkOptions{Concurrency: 2, Grace: -1}), jobs.ErrConflict)
 			stop()
 			stop() // no effect
 		}
@@ -197,7 +197,7 @@ func TestWorkCanBeginAgainAfterItHasEnded(t *testing.T) {
 		task := runnerkit.Get(t, r, stays)
 		testkit.Equal(t, "state of the task that was stopped", task.State, jobs.Pending)
 		testkit.Equal(t, "attempts that count", task.Attempt, 0)
-	}, runner.Options{Concurrency: 2, Grace: -1})
+	})
 }
 
 // TestTaskContinuesAtItsCursor stores the progress of a long task in a step for

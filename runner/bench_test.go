@@ -30,9 +30,9 @@ var noop = jobs.Define[string]("noop", jobs.MaxAttempts(1))
 var payload = `{"to":"someone@example.com","subject":"a payload of about one hundred bytes as tasks often have","n":1}`
 
 // bench opens a new database with n pending tasks that do nothing.
-func bench(b *testing.B, sync runner.Sync, n, concurrency int) *runner.Runner {
+func bench(b *testing.B, sync runner.Sync, n int) *runner.Runner {
 	b.Helper()
-	r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), runner.Options{Sync: sync, Concurrency: concurrency})
+	r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), runner.Options{Sync: sync})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -155,18 +155,18 @@ func BenchmarkDrain(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/c=%d", level.name, concurrency), func(b *testing.B) {
 				n := b.N
 				b.StopTimer()
-				bare := bench(b, level.sync, n, concurrency)
+				bare := bench(b, level.sync, n)
 				d := openBare(b, bare.Path(), level.pragma)
 				began := time.Now()
 				d.drain(n, concurrency)
 				limit := time.Since(began)
 
-				r := bench(b, level.sync, n, concurrency)
+				r := bench(b, level.sync, n)
 				var ran atomic.Int64
 				r.Register(noop.Handler(func(context.Context, string) error { ran.Add(1); return nil }))
 				b.StartTimer()
 				began = time.Now()
-				if err := r.WorkUntilEmpty(b.Context()); err != nil {
+				if err := r.Work(b.Context(), runner.WorkOptions{Concurrency: concurrency, UntilEmpty: true}); err != nil {
 					b.Fatal(err)
 				}
 				took := time.Since(began)
@@ -192,7 +192,7 @@ func BenchmarkEnqueue(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/callers=%d", level.name, callers), func(b *testing.B) {
 				n := b.N
 				b.StopTimer()
-				d := openBare(b, bench(b, level.sync, 0, 1).Path(), level.pragma)
+				d := openBare(b, bench(b, level.sync, 0).Path(), level.pragma)
 				began := time.Now()
 				for range n {
 					ms := time.Now().UnixMilli()
@@ -200,7 +200,7 @@ func BenchmarkEnqueue(b *testing.B) {
 				}
 				limit := time.Since(began)
 
-				r := bench(b, level.sync, 0, 1)
+				r := bench(b, level.sync, 0)
 				var next atomic.Int64
 				var group sync.WaitGroup
 				b.StartTimer()
@@ -228,7 +228,7 @@ func BenchmarkEnqueue(b *testing.B) {
 func BenchmarkEnqueueAll(b *testing.B) {
 	n := b.N
 	b.StopTimer()
-	d := openBare(b, bench(b, runner.SyncFull, 0, 1).Path(), "FULL")
+	d := openBare(b, bench(b, runner.SyncFull, 0).Path(), "FULL")
 	began := time.Now()
 	d.exec("BEGIN IMMEDIATE")
 	for range n {
@@ -238,7 +238,7 @@ func BenchmarkEnqueueAll(b *testing.B) {
 	d.exec("COMMIT")
 	limit := time.Since(began)
 
-	r := bench(b, runner.SyncFull, 0, 1)
+	r := bench(b, runner.SyncFull, 0)
 	b.StartTimer()
 	began = time.Now()
 	if _, err := r.EnqueueAll(b.Context(), repeat(noop.With(payload), n)); err != nil {

@@ -52,7 +52,7 @@ func TestRegistrationBesideOtherCallsIsSafe(t *testing.T) {
 	all.Go(func() { r.Jobs() })
 	all.Go(func() { _, _ = r.RunSchedule(t.Context(), "s") })
 	all.Go(func() { _, _ = r.Enqueue(t.Context(), quick.With(nil)) })
-	all.Go(func() { _ = r.WorkUntilEmpty(t.Context()) })
+	all.Go(func() { _ = r.Work(t.Context(), runner.WorkOptions{UntilEmpty: true}) })
 	all.Wait()
 }
 

@@ -22,7 +22,7 @@ func (f *fakeTimeTest) taskCount() int {
 // the machine was off or whether its clock is wrong, so it waits before it
 // deletes old tasks.
 func TestWorkerThatStartsDaysLaterDeletesNothingForHour(t *testing.T) {
-	onFakeTime(t, Options{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		f.work(time.Minute)
 		time.Sleep(25 * time.Hour)
@@ -45,7 +45,7 @@ func TestWorkerThatStartsDaysLaterDeletesNothingForHour(t *testing.T) {
 // every week. Each run deletes the tasks that were already old enough at the
 // previous run.
 func TestWorkerThatRunsWeeklyDeletesOneWeekLater(t *testing.T) {
-	onFakeTime(t, Options{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
 		for week, want := range []int{1, 2, 2, 2} {
 			f.enqueue(work.With("x"))
 			f.work(5 * time.Minute)

@@ -46,5 +46,5 @@ func Commands(options CommandOptions) jobs.Handler {
 // processes of the command when the command ends, and also when the worker is
 // killed or stopped for too long. In the guardian process, Guardian returns
 // true when the guardian has nothing left to do. Package initialisation runs in
-// the guardian, too. See also Options.GuardianPath.
+// the guardian, too. See also WorkOptions.GuardianPath.
 func Guardian() bool { return exec.Guardian(Version) }

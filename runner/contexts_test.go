@@ -188,17 +188,16 @@ func writeCalls() map[string]contextCall {
 			_, err := r.RetryWithDependents(ctx, one, 0)
 			return err
 		},
-		"RunSchedule":    func(ctx context.Context, r *runner.Runner) error { _, err := r.RunSchedule(ctx, "morning"); return err },
-		"Schedule":       func(ctx context.Context, r *runner.Runner) error { return r.Schedule(ctx, schedule) },
-		"SetLimit":       func(ctx context.Context, r *runner.Runner) error { return r.SetLimit(ctx, limit) },
-		"Work":           func(ctx context.Context, r *runner.Runner) error { return r.Work(ctx) },
-		"WorkUntilEmpty": func(ctx context.Context, r *runner.Runner) error { return r.WorkUntilEmpty(ctx) },
+		"RunSchedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.RunSchedule(ctx, "morning"); return err },
+		"Schedule":    func(ctx context.Context, r *runner.Runner) error { return r.Schedule(ctx, schedule) },
+		"SetLimit":    func(ctx context.Context, r *runner.Runner) error { return r.SetLimit(ctx, limit) },
+		"Work":        func(ctx context.Context, r *runner.Runner) error { return r.Work(ctx, runner.WorkOptions{Grace: -1}) },
 	}
 }
 
 // contextRunner opens a database with a task and a schedule.
 func contextRunner(t *testing.T) *runner.Runner {
-	r := runnerkit.Open(t, runner.Options{BusyTimeout: lockedFor, Grace: -1})
+	r := runnerkit.Open(t, runner.Options{BusyTimeout: lockedFor})
 	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
 	runnerkit.Enqueue(t, r, quick.With(nil, jobs.In(time.Hour)))
 	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "morning", Cron: "@daily", Spec: quick.With(nil)}))
@@ -233,7 +232,7 @@ func TestCallsWithEndedContextReturnItsCause(t *testing.T) {
 		if took := time.Since(began); took > slowEnd {
 			t.Errorf("%s took %v, want less than %v", name, took, slowEnd)
 		}
-		if name == "Work" || name == "WorkUntilEmpty" { // Work and WorkUntilEmpty return nil when their context ends
+		if name == "Work" { // it returns nil when its context ends
 			testkit.NoError(t, err)
 		} else if !errors.Is(err, cause) {
 			t.Errorf("%s: got %v, want %v", name, err, cause)
@@ -268,7 +267,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 				if err != nil && !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, cause) {
 					t.Errorf("got %v, want nil, %v or %v", err, jobs.ErrBusy, cause)
 				}
-			case slices.Contains(reads, name), name == "Work", name == "WorkUntilEmpty":
+			case slices.Contains(reads, name), name == "Work":
 				if err != nil && !errors.Is(err, cause) && !errors.Is(err, jobs.ErrLost) {
 					t.Errorf("got %v, want nil", err)
 				}
@@ -309,7 +308,7 @@ func TestNoCallOfHandlerOutlastsItsContext(t *testing.T) {
 		for _, during := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " during a lock ", during), func(t *testing.T) {
 				t.Parallel()
-				r := runnerkit.Open(t, runner.Options{BusyTimeout: lockedFor, Grace: -1})
+				r := runnerkit.Open(t, runner.Options{BusyTimeout: lockedFor})
 				var took time.Duration
 				var err error
 				r.Register(quick.Handler(func(ctx context.Context, _ any) error {
@@ -327,7 +326,7 @@ func TestNoCallOfHandlerOutlastsItsContext(t *testing.T) {
 					return nil
 				}))
 				runnerkit.Enqueue(t, r, quick.With(nil))
-				runnerkit.Drain(t, r)
+				runnerkit.Drain(t, r, runner.WorkOptions{Grace: -1})
 				if took > slowEnd {
 					t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
 				}

@@ -128,7 +128,7 @@ func TestWorkEndsWhenDiskFails(t *testing.T) {
 					return fault.OK
 				})
 			})
-			err := f.Work(f.Context())
+			err := f.Work(f.Context(), WorkOptions{})
 			at := time.Since(f.began)
 			testkit.Between(f.T, "time of the end", at, time.Minute, time.Minute+20*time.Second)
 			if !isUnusable(err) {
@@ -193,7 +193,7 @@ func TestReplacedFileEndsWorkAndIsNotChanged(t *testing.T) {
 						f.Error(err)
 					}
 				})
-				testkit.ErrorIs(f.T, f.Work(f.Context()), jobs.ErrReplaced)
+				testkit.ErrorIs(f.T, f.Work(f.Context(), WorkOptions{}), jobs.ErrReplaced)
 				f.calls.Wait() // wait for the goroutine that replaces the file
 				if _, err := f.Enqueue(f.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {
 					f.Errorf("got error %v of an enqueue, want jobs.ErrReplaced", err)

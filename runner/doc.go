@@ -28,14 +28,14 @@
 //	func main() {
 //		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 //		defer stop()
-//		r, err := runner.Open(ctx, "app.db", runner.Options{Concurrency: 4})
+//		r, err := runner.Open(ctx, "app.db", runner.Options{})
 //		if err != nil {
 //			log.Fatal(err)
 //		}
 //		defer r.Close()
 //		r.Register(SendEmail.Handler(send))
 //		task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute)))
-//		log.Println(task.ID, err, r.Work(ctx)) // Work returns when ctx ends and the running tasks have ended
+//		log.Println(task.ID, err, r.Work(ctx, runner.WorkOptions{})) // Work returns when ctx ends and the running tasks have ended
 //	}
 //
 // # What it promises

@@ -27,7 +27,7 @@ var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 // it must not run twice.
 func TestWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Grace: -1, Concurrency: 4})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	handlers(r)
 	var ids []int64
 	for round := range *rounds {
@@ -41,7 +41,7 @@ func TestWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 			ids = append(ids, runnerkit.Enqueue(t, r, spec).ID)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(150*time.Millisecond))))
-		err := r.Work(ctx)
+		err := r.Work(ctx, runner.WorkOptions{Grace: -1, Concurrency: 4})
 		stop()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // Work returns this error if ctx ends before the work begins
 			t.Fatalf("got error %v from Work, want none or context.DeadlineExceeded", err)
@@ -62,7 +62,7 @@ func TestWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 			}
 		}
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, runner.WorkOptions{Grace: -1, Concurrency: 4})
 	for _, id := range ids {
 		if task := runnerkit.Get(t, r, id); task.State != jobs.Completed && task.MaxLosses != 0 {
 			t.Errorf("task %d: got state %s, want completed", task.ID, task.State)
@@ -76,11 +76,11 @@ func TestWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 // after a pause, until the command can start.
 func TestTaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	handlers(r)
 	file := filepath.Join(t.TempDir(), "guardian")
 	first := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}.With())
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 	until(t, r, func() bool { return runnerkit.Get(t, r, first.ID).State == jobs.Completed })
 	guardian := pidsIn(file)[0] // pid of the guardian, which is idle after the first command
 	var most unix.Rlimit

@@ -39,10 +39,10 @@ func init() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 4})
+	r, err := runner.Open(ctx, path, runner.Options{})
 	if err == nil {
 		r.Register(noop.Handler(func(context.Context, string) error { return nil }))
-		if err = r.Work(ctx); err == nil {
+		if err = r.Work(ctx, runner.WorkOptions{Concurrency: 4}); err == nil {
 			err = r.Close()
 		}
 	}
@@ -133,7 +133,7 @@ func BenchmarkIdle(b *testing.B) {
 	for _, pending := range []int{0, 100_000} {
 		b.Run(fmt.Sprint("pending=", pending), func(b *testing.B) {
 			const window = 5 * time.Second
-			r := bench(b, runner.SyncNormal, 0, 1)
+			r := bench(b, runner.SyncNormal, 0)
 			if _, err := r.EnqueueAll(b.Context(), repeat(jobs.Define[string]("of.others").With(payload), pending)); err != nil {
 				b.Fatal(err)
 			}
@@ -214,7 +214,7 @@ func TestCloseLeavesNoGoroutineAndNoOpenFile(t *testing.T) {
 		r.Register(noop.Handler(func(context.Context, string) error { return nil }))
 		ctx, stop := context.WithCancel(t.Context())
 		worked := make(chan error, 1)
-		go func() { worked <- r.Work(ctx) }()
+		go func() { worked <- r.Work(ctx, runner.WorkOptions{Concurrency: 1}) }()
 		task, err := r.Enqueue(t.Context(), noop.With("x"))
 		if err != nil {
 			t.Fatal(err)

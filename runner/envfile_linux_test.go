@@ -33,7 +33,7 @@ func workEmpty(t *testing.T, r *runner.Runner) {
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("a task holds its slot for a minute"))
 	defer stop()
-	testkit.NoError(t, r.WorkUntilEmpty(ctx))
+	testkit.NoError(t, r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	if ctx.Err() != nil {
 		t.Fatalf("got %v, want the end of all tasks within a minute", context.Cause(ctx))
 	}
@@ -72,7 +72,7 @@ func TestEnvironmentFileIsRegularFileOfAtMost1MiB(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{})
 	bad := map[int64]string{}
 	for file, message := range map[string]string{at("fifo"): "not a regular file", at("pipe"): "not a regular file",
 		at("zero"): "not a regular file",
@@ -92,7 +92,7 @@ func TestEnvironmentFileIsRegularFileOfAtMost1MiB(t *testing.T) {
 
 func TestEnvironmentFileThatHangsEndsWithItsAttempt(t *testing.T) {
 	hung := filepath.Join(hungFilesystem(t), "env")
-	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{})
 	late := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0", jobs.Timeout(200*time.Millisecond))).ID
 	cancelled := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0")).ID
 	neighbour := runnerkit.Enqueue(t, r, jobs.Shell("exit 0").With()).ID
@@ -117,7 +117,7 @@ func TestEnvironmentFileThatHangsEndsWithItsAttempt(t *testing.T) {
 func TestEnvironmentFileThatHangsFailsItsAttempt(t *testing.T) {
 	t.Parallel() // this test waits for ten seconds, so other tests run meanwhile
 	hung := filepath.Join(hungFilesystem(t), "env")
-	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{})
 	id := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0")).ID
 	workEmpty(t, r)
 	wantEnd(t, r, id, jobs.Failed, jobs.ReasonStart, "env_file: "+hung+": no answer within 10s")
@@ -125,7 +125,7 @@ func TestEnvironmentFileThatHangsFailsItsAttempt(t *testing.T) {
 
 func TestHungFilesystemDelaysOnlyTaskThatUsesIt(t *testing.T) {
 	dir := hungFilesystem(t)
-	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{})
 	timeout := jobs.Timeout(200 * time.Millisecond)
 	in := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}, Dir: filepath.Join(dir, "cwd")}.With(timeout)).ID
 	program := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{filepath.Join(dir, "program")}}.With(timeout)).ID
@@ -160,7 +160,7 @@ func hungFilesystem(t *testing.T) string {
 }
 
 func TestTooLongCommandFails(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{})
 	long := strings.Repeat("x", 200_000)
 	file := filepath.Join(t.TempDir(), "env")
 	if err := os.WriteFile(file, []byte("LONG="+long), 0o600); err != nil {

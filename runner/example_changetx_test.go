@@ -61,7 +61,7 @@ func ExampleRunner_AddTx() {
 	})
 	fmt.Println(err)
 	r.Register(SendEmail.Handler(send))
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
 	// added task 1
 	// added task 2
@@ -114,7 +114,7 @@ func ExampleRunner_RetryTx() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
 	err = inTx(ctx, app, func(tx *sql.Tx) error {
@@ -191,7 +191,7 @@ func ExampleStepTx() {
 	if _, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"})); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
 	// ordering a gift
 	// to ann@example.com about order 1
@@ -213,7 +213,7 @@ func ExampleFromContext() {
 	if _, err := r.Enqueue(ctx, MakeThumb.With(Image{"cat.jpg"})); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
 	// to ann@example.com
 	// <nil>

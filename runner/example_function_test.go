@@ -50,7 +50,7 @@ func ExampleStep() {
 		defer stop()
 		_, _ = r.Await(ctx, task.ID)
 	}()
-	if err := r.Work(work); err != nil {
+	if err := r.Work(work, runner.WorkOptions{Concurrency: 1}); err != nil {
 		log.Fatal(err)
 	}
 	steps, err := r.Steps(ctx, task.ID)
@@ -97,7 +97,7 @@ func ExampleProgress() {
 		defer stop()
 		_, _ = r.Await(ctx, 3)
 	}()
-	if err := r.Work(work); err != nil {
+	if err := r.Work(work, runner.WorkOptions{Concurrency: 1}); err != nil {
 		log.Fatal(err)
 	}
 	for task, err := range r.All(ctx, jobs.Filter{}, runner.Page{Oldest: true}) {
@@ -124,7 +124,7 @@ func ExampleRunner_Use() {
 	if _, err := r.Enqueue(ctx, MakeThumb.With(Image{"sea.png"})); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
 	// image.thumb returned {"Name":"small sea.png"} <nil>
 	// <nil>
@@ -161,7 +161,7 @@ func ExampleRunner_UseEnqueue() {
 	if _, err := r.Enqueue(context.WithValue(ctx, tenantKey{}, "acme"), greet.With("bob")); err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	found, err := r.Count(ctx, jobs.Filter{Metadata: map[string]string{"tenant": "acme"}})
 	fmt.Println(found, err)
 	// Output:

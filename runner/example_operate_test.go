@@ -55,7 +55,7 @@ func ExampleRunner_Retry() {
 	}))
 	id := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
 	for range 2 {
-		if err := r.WorkUntilEmpty(ctx); err != nil {
+		if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 			log.Fatal(err)
 		}
 		task, err := r.Get(ctx, id)
@@ -85,7 +85,7 @@ func ExampleRunner_Pause() {
 		log.Fatal(err)
 	}
 	id := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}, jobs.Queue("mail")))
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
 	task, err := r.Get(ctx, id)
@@ -93,7 +93,7 @@ func ExampleRunner_Pause() {
 	wait, err := r.Why(ctx, task)
 	fmt.Println(wait.Pause.Reason, err)
 	fmt.Println(r.Resume(ctx, "mail"))
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
 	// pending <nil>
 	// the mail server moves <nil>
@@ -143,7 +143,7 @@ func ExampleRunner_Add() {
 	last.DependsOnEarlier = []int{0, 1}
 	added, err := r.Add(ctx, MakeThumb.With(Image{"sea.png"}), MakeThumb.With(Image{"sun.png"}), last)
 	fmt.Println(len(added), err)
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
 	// 3 <nil>
 	// summer has small sea.png
@@ -202,7 +202,7 @@ func ExampleLogger() {
 		return nil
 	}))
 	id := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
 	task, err := r.Get(ctx, id)
@@ -248,7 +248,7 @@ func ExampleRunner_OnFinished() {
 	}
 	r.Register(SendEmail.Handler(func(context.Context, Email) error { return jobs.Fail(errors.New("no such address")) }))
 	enqueue(r, SendEmail.With(Email{To: "an@example.com"}))
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
 	err := r.OnFinished(ctx, "dead-letters", func(_ context.Context, task jobs.Task) error {
@@ -280,7 +280,7 @@ func ExampleRunner_AddCursor() {
 		done <- r.OnFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { ended <- task; return nil })
 	}()
 	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
 	task := <-ended
@@ -302,7 +302,7 @@ func ExampleRunner_Enqueue_repeated() {
 	for range 2 {
 		task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann"), jobs.UniqueFor(24*time.Hour)))
 		fmt.Println(task.ID, task.State, task.Kept, err)
-		if err := r.WorkUntilEmpty(ctx); err != nil {
+		if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -48,7 +48,7 @@ func temp() (r *runner.Runner, remove func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if r, err = runner.Open(context.Background(), filepath.Join(dir, "app.db"), runner.Options{Concurrency: 1}); err != nil {
+	if r, err = runner.Open(context.Background(), filepath.Join(dir, "app.db"), runner.Options{}); err != nil {
 		log.Fatal(err)
 	}
 	return r, func() {
@@ -72,7 +72,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
 	task, err = r.Get(ctx, task.ID)
@@ -141,7 +141,7 @@ func ExampleRunner_Await() {
 		log.Fatal(err)
 	}
 	work := make(chan error)
-	go func() { work <- r.WorkUntilEmpty(ctx) }() // Work may also run in another process
+	go func() { work <- r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}) }() // Work may also run in another process
 	thumb, err := MakeThumb.Result(r.Await(ctx, task.ID))
 	fmt.Println(thumb.Name, err)
 	_, err = MakeThumb.Result(r.Await(ctx, bad.ID))

@@ -41,7 +41,7 @@ func ExampleRunner_EnqueueTx() {
 	}
 	fmt.Println(signUp("ann@example.com") == nil, signUp("ann@example.com") == nil) // the second sign-up fails because the address exists
 	r.Register(SendEmail.Handler(send))
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
 	// true false
 	// to ann@example.com
@@ -80,7 +80,7 @@ func ExampleFinishTx() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
 	var sent int

@@ -40,7 +40,7 @@ func ExampleRunner_Workers() {
 		return err
 	}))
 	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
 	// ready 1 [email.send] [1]
 	// <nil>
@@ -66,7 +66,7 @@ func ExampleSleep() {
 		defer stop()
 		_, _ = r.Await(ctx, id)
 	}()
-	fmt.Println(r.Work(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1}))
 	// Output:
 	// called for order 42
 	// called for order 42
@@ -90,7 +90,7 @@ func ExampleUpstream() {
 	}))
 	sea, hill := enqueue(r, MakeThumb.With(Image{"sea.png"})), enqueue(r, MakeThumb.With(Image{"hill.png"}))
 	enqueue(r, album.With("summer", jobs.DependsOn(sea, hill)))
-	fmt.Println(r.WorkUntilEmpty(ctx))
+	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
 	// summer has small sea.png <nil>
 	// summer has small hill.png <nil>

@@ -33,7 +33,7 @@ func BenchmarkFair(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			b.StopTimer()
 			r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "fair.db"),
-				runner.Options{Sync: runner.SyncNormal, Concurrency: 10})
+				runner.Options{Sync: runner.SyncNormal})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func BenchmarkFair(b *testing.B) {
 				}
 			}
 			done := make(chan error, 1)
-			go func() { done <- r.Work(ctx) }()
+			go func() { done <- r.Work(ctx, runner.WorkOptions{Concurrency: 10}) }()
 			b.StartTimer()
 			for range b.N {
 				time.Sleep(5 * time.Millisecond)

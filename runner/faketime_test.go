@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/usercode"
@@ -27,9 +28,10 @@ import (
 type fakeTimeTest struct {
 	*testing.T
 	*Runner
-	disk  *fault.Disk
-	began time.Time
-	calls sync.WaitGroup // goroutines started by after
+	disk    *fault.Disk
+	options WorkOptions // of work
+	began   time.Time
+	calls   sync.WaitGroup // goroutines started by after
 
 	mu   sync.Mutex
 	runs []run
@@ -49,29 +51,28 @@ type workFunc func(ctx context.Context, f *fakeTimeTest, in string) (string, err
 
 // onFakeTime runs a test on fake time. The job "work" calls do, or does nothing
 // if this parameter is nil.
-func onFakeTime(t *testing.T, options Options, do workFunc, test func(f *fakeTimeTest)) {
+func onFakeTime(t *testing.T, options WorkOptions, do workFunc, test func(f *fakeTimeTest)) {
 	t.Helper()
-	runOnFakeTime(t, nil, options, do, test)
+	runOnFakeTime(t, nil, Options{}, options, do, test)
 }
 
 // onFakeTimeAndDisk does the same as onFakeTime, on a simulated disk whose
 // operations the test can make fail.
 func onFakeTimeAndDisk(t *testing.T, do workFunc, test func(f *fakeTimeTest)) {
 	t.Helper()
-	runOnFakeTime(t, fault.Under, Options{}, do, test)
+	runOnFakeTime(t, fault.Under, Options{}, WorkOptions{}, do, test)
 }
 
-func runOnFakeTime(t *testing.T, under func(testing.TB, string) *fault.Disk, options Options, do workFunc,
+func runOnFakeTime(t *testing.T, under func(testing.TB, string) *fault.Disk, options Options, working WorkOptions, do workFunc,
 	test func(f *fakeTimeTest)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		options.Alone = true
 		path := filepath.Join(t.TempDir(), "test.db")
-		f := &fakeTimeTest{T: t, began: time.Now()}
+		f := &fakeTimeTest{T: t, options: working.withDefaults(options.Sync), began: time.Now()}
 		if under != nil {
 			f.disk = under(t, path)
 		}
-		r, err := Open(t.Context(), path, options)
+		r, err := Open(db.Alone(t.Context()), path, options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func (f *fakeTimeTest) work(d time.Duration) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), d)
 	defer cancel()
-	if err := f.Work(ctx); err != nil {
+	if err := f.Work(ctx, f.options); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -156,7 +157,7 @@ func (f *fakeTimeTest) wantRuns(times ...time.Duration) {
 }
 
 func TestTaskDueInHourRunsAfterHour(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Hour)))
 		f.work(2 * time.Hour)
 		f.wantRuns(time.Hour)
@@ -165,7 +166,7 @@ func TestTaskDueInHourRunsAfterHour(t *testing.T) {
 }
 
 func TestTasksEnqueuedDuringWorkRunWhenTheyAreDue(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("late", jobs.In(3*time.Hour)))
 		f.after(time.Hour, func() { f.enqueue(work.With("now")) })
 		f.after(2*time.Hour, func() { f.enqueue(work.With("soon", jobs.In(time.Minute))) })
@@ -175,7 +176,7 @@ func TestTasksEnqueuedDuringWorkRunWhenTheyAreDue(t *testing.T) {
 }
 
 func TestWorkerStartsTasksWhenPauseEnds(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		f.after(time.Hour, func() {
 			testkit.NoError(f.T, f.PauseFor(f.Context(), 2*time.Hour, "", AllQueues))
 			f.enqueue(work.With("x"))
@@ -194,7 +195,7 @@ func TestWorkerStartsTasksWhenPauseEnds(t *testing.T) {
 
 func TestRetryStartsAfterItsBackoff(t *testing.T) {
 	fail := func(context.Context, *fakeTimeTest, string) (string, error) { return "", errors.New("no route") }
-	onFakeTime(t, Options{}, fail, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, fail, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
 		backoff := jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Minute, Max: time.Hour}
 		first := taskspec.Delay(backoff, id, 1)
@@ -208,7 +209,7 @@ func TestRetryStartsAfterItsBackoff(t *testing.T) {
 }
 
 func TestRetryInSetsDelay(t *testing.T) {
-	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		if task, _ := TaskFromContext(ctx); task.Attempt == 1 {
 			return "", jobs.RetryIn(5*time.Hour, errors.New("later"))
 		}
@@ -222,7 +223,7 @@ func TestRetryInSetsDelay(t *testing.T) {
 }
 
 func TestSnoozeCountsNoAttempt(t *testing.T) {
-	onFakeTime(t, Options{}, func(_ context.Context, f *fakeTimeTest, _ string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(_ context.Context, f *fakeTimeTest, _ string) (string, error) {
 		if time.Since(f.began) < 3*time.Hour {
 			return "", jobs.Snooze(time.Hour)
 		}
@@ -244,10 +245,10 @@ func TestSnoozeCountsNoAttempt(t *testing.T) {
 }
 
 // TestSnoozesWithoutPauseGetOne checks a function that never stops snoozing,
-// for a time between 0 and 100 ms. WorkUntilEmpty and Drain must return.
+// for a time between 0 and 100 ms. Work with UntilEmpty and Drain must return.
 func TestSnoozesWithoutPauseGetOne(t *testing.T) {
 	for _, d := range []time.Duration{0, 1, 99 * time.Millisecond} {
-		onFakeTime(t, Options{}, func(context.Context, *fakeTimeTest, string) (string, error) {
+		onFakeTime(t, WorkOptions{}, func(context.Context, *fakeTimeTest, string) (string, error) {
 			return "", jobs.Snooze(d)
 		}, func(f *fakeTimeTest) {
 			id := f.enqueue(work.With("x"))
@@ -261,7 +262,7 @@ func TestSnoozesWithoutPauseGetOne(t *testing.T) {
 }
 
 func TestNegativeSnoozeIsError(t *testing.T) {
-	onFakeTime(t, Options{}, func(context.Context, *fakeTimeTest, string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(context.Context, *fakeTimeTest, string) (string, error) {
 		return "", jobs.Snooze(-time.Second)
 	}, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{})))
@@ -271,7 +272,7 @@ func TestNegativeSnoozeIsError(t *testing.T) {
 }
 
 func TestTaskExpiresOnTimeWhenNoWorkerRunsItsJob(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(jobs.Define[int]("nobody").With(1, jobs.ExpiresIn(time.Hour)))
 		f.after(time.Hour-time.Second, func() { f.want(id, jobs.Pending, "") })
 		f.after(time.Hour+time.Second, func() { f.want(id, jobs.Cancelled, jobs.ReasonExpired) })
@@ -283,7 +284,7 @@ func TestTaskExpiresOnTimeWhenNoWorkerRunsItsJob(t *testing.T) {
 // slots. The worker makes due tasks pending and cancels expired tasks in time,
 // and its loop does not spin.
 func TestBusyWorkerHandlesDueAndExpiredTasksOnTime(t *testing.T) {
-	onFakeTime(t, Options{Concurrency: 1}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
+	onFakeTime(t, WorkOptions{Concurrency: 1}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		if in == "long" {
 			time.Sleep(3 * time.Hour)
 		}
@@ -303,7 +304,7 @@ func TestBusyWorkerHandlesDueAndExpiredTasksOnTime(t *testing.T) {
 }
 
 func TestTimeoutEndsContextOfFunction(t *testing.T) {
-	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		deadline, ok := ctx.Deadline()
 		testkit.Equal(f.T, "there is a deadline", ok, true)
 		testkit.Equal(f.T, "time until the deadline", time.Until(deadline), 30*time.Second)
@@ -329,11 +330,11 @@ func TestTimeoutEndsContextOfFunction(t *testing.T) {
 	})
 }
 
-func TestWorkUntilEmptyLeavesTasksThatAreDueLater(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+func TestUntilEmptyLeavesTasksThatAreDueLater(t *testing.T) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("a"))
 		later := f.enqueue(work.With("b", jobs.In(time.Hour)))
-		if err := f.WorkUntilEmpty(f.Context()); err != nil {
+		if err := f.Work(f.Context(), WorkOptions{UntilEmpty: true}); err != nil {
 			f.Fatal(err)
 		}
 		f.wantRuns(0)
@@ -342,7 +343,7 @@ func TestWorkUntilEmptyLeavesTasksThatAreDueLater(t *testing.T) {
 }
 
 func TestCancelStopsRunningFunctionOfSameProcess(t *testing.T) {
-	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		<-ctx.Done()
 		testkit.ErrorIs(f.T, context.Cause(ctx), jobs.ErrCancelled)
 		testkit.Equal(f.T, "time of the cancellation", time.Since(f.began), time.Minute)
@@ -362,7 +363,7 @@ func TestCancelStopsRunningFunctionOfSameProcess(t *testing.T) {
 }
 
 func TestResultThatIsTooLargeFailsOnlyItsTask(t *testing.T) {
-	onFakeTime(t, Options{Concurrency: 2}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
+	onFakeTime(t, WorkOptions{Concurrency: 2}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		if in == "huge" {
 			return strings.Repeat("x", usercode.MaxResult), nil
 		}

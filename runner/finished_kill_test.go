@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -66,7 +67,7 @@ func recordEnds(ctx context.Context, r *runner.Runner, die func(at string)) erro
 // finishedProgram adds tasks and runs them. Then it calls recordEnds.
 func finishedProgram(path string, how []string) error {
 	ctx := context.Background()
-	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 1})
+	r, err := runner.Open(ctx, path, runner.Options{})
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func finishedProgram(path string, how []string) error {
 			return err
 		}
 	}
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 		return err
 	}
 	die("ended")
@@ -119,11 +120,11 @@ func TestKilledConsumerMissesNoEnd(t *testing.T) {
 			killed := time.Now()
 			synctest.Test(t, func(t *testing.T) {
 				time.Sleep(time.Until(killed) + 2*time.Minute) // wait until the leases of the killed program have expired
-				r, err := runner.Open(t.Context(), path, runner.Options{Alone: true})
+				r, err := runner.Open(db.Alone(t.Context()), path, runner.Options{})
 				testkit.NoError(t, err)
 				defer r.Close()
 				registerEnding(r, func(string) {})
-				testkit.NoError(t, r.WorkUntilEmpty(t.Context()))
+				testkit.NoError(t, r.Work(t.Context(), runner.WorkOptions{UntilEmpty: true}))
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan error)
 				go func() { done <- recordEnds(ctx, r, func(string) {}) }()

@@ -69,7 +69,7 @@ func BenchmarkBytesWritten(b *testing.B) {
 				r.Close()
 			}
 			r, err := runner.Open(b.Context(), path,
-				runner.Options{Sync: c.sync, WriteEvery: time.Duration(c.seconds) * pace, Concurrency: 50})
+				runner.Options{Sync: c.sync, WriteEvery: time.Duration(c.seconds) * pace})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func BenchmarkBytesWritten(b *testing.B) {
 			ctx, stop := context.WithCancel(b.Context())
 			defer stop()
 			failed := make(chan error, 1)
-			go func() { failed <- r.Work(ctx) }()
+			go func() { failed <- r.Work(ctx, runner.WorkOptions{Concurrency: 50}) }()
 			before, tasks := writtenBytes(b), 0
 			for b.Loop() {
 				if _, err := r.EnqueueAll(b.Context(), slices.Values(slices.Repeat([]jobs.Spec{spec}, c.together))); err != nil {

@@ -47,7 +47,7 @@ func recordRuns(r *runner.Runner, path string) error {
 // connection can see that the task has completed.
 func flashProgram(path string, _ []string) error {
 	ctx := context.Background()
-	r, err := runner.Open(ctx, path, runner.Options{Sync: runner.SyncFlash, WriteEvery: 50 * time.Millisecond, Concurrency: 8})
+	r, err := runner.Open(ctx, path, runner.Options{Sync: runner.SyncFlash, WriteEvery: 50 * time.Millisecond})
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func flashProgram(path string, _ []string) error {
 		return err
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- r.Work(ctx) }()
+	go func() { failed <- r.Work(ctx, runner.WorkOptions{Concurrency: 8}) }()
 	ended := map[int64]bool{}
 	for i := 0; len(failed) == 0; i++ {
 		spec := reading.With(nil)

@@ -15,7 +15,7 @@ import (
 // transaction. The worker of this test has been idle before, so it claims the
 // first task at once.
 func TestFlashCollectsWrites(t *testing.T) {
-	onFakeTime(t, Options{Sync: SyncFlash, Concurrency: 10}, nil, func(f *fakeTimeTest) {
+	runOnFakeTime(t, nil, Options{Sync: SyncFlash}, WorkOptions{Concurrency: 10}, nil, func(f *fakeTimeTest) {
 		const second = time.Second
 		first := f.enqueue(work.With("x"))
 		for _, at := range []time.Duration{1, 2, 3, 4, 6, 7, 8, 9} {
@@ -31,12 +31,12 @@ func TestFlashCollectsWrites(t *testing.T) {
 // TestFlashWritesAtOnceWhenItStops checks that a worker that stops writes the
 // outcomes of its attempts at once, without waiting for WriteEvery.
 func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
-	onFakeTime(t, Options{Sync: SyncFlash}, nil, func(f *fakeTimeTest) {
+	runOnFakeTime(t, nil, Options{Sync: SyncFlash}, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
 		f.work(time.Second)
 		f.want(id, jobs.Completed, "")
 		testkit.Between(f.T, "time", time.Since(f.began), 0, 2*time.Second)
-		if err := f.WorkUntilEmpty(f.Context()); err != nil {
+		if err := f.Work(f.Context(), WorkOptions{UntilEmpty: true}); err != nil {
 			f.Fatal(err)
 		}
 		testkit.Between(f.T, "time", time.Since(f.began), 0, 2*time.Second)
@@ -49,21 +49,22 @@ func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 // the worker knows that tasks wait for the lane, so it writes each further end
 // at once.
 func TestFlashDoesNotDelayBacklog(t *testing.T) {
-	onFakeTime(t, Options{Sync: SyncFlash, Concurrency: 2}, nil, func(f *fakeTimeTest) {
+	runOnFakeTime(t, nil, Options{Sync: SyncFlash}, WorkOptions{Concurrency: 2}, nil, func(f *fakeTimeTest) {
 		for range 7 {
 			f.enqueue(work.With("x"))
 		}
 		f.work(4 * time.Second)
 		f.wantRuns(0, 0, 0, 0, 0, 0, 0)
 	})
-	onFakeTime(t, Options{Sync: SyncFlash, Concurrency: 50, Queues: []QueueMax{{Queue: "default", Max: 1}}}, nil, func(f *fakeTimeTest) {
+	runOnFakeTime(t, nil, Options{Sync: SyncFlash}, WorkOptions{Concurrency: 50,
+		Queues: []QueueMax{{Queue: "default", Max: 1}}}, nil, func(f *fakeTimeTest) {
 		for range 3 {
 			f.enqueue(work.With("x"))
 		}
 		f.work(4 * time.Second)
 		f.wantRuns(0, 0, 0)
 	})
-	onFakeTime(t, Options{Sync: SyncFlash, Concurrency: 50}, nil, func(f *fakeTimeTest) {
+	runOnFakeTime(t, nil, Options{Sync: SyncFlash}, WorkOptions{Concurrency: 50}, nil, func(f *fakeTimeTest) {
 		testkit.NoError(f.T, f.SetLimit(f.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: work.Job()}, Running: 1}))
 		for range 3 {
 			f.enqueue(work.With("x"))
@@ -71,7 +72,7 @@ func TestFlashDoesNotDelayBacklog(t *testing.T) {
 		f.work(4 * time.Second)
 		f.wantRuns(0, 0, 0)
 	})
-	onFakeTime(t, Options{Sync: SyncFlash, Concurrency: 4}, nil, func(f *fakeTimeTest) {
+	runOnFakeTime(t, nil, Options{Sync: SyncFlash}, WorkOptions{Concurrency: 4}, nil, func(f *fakeTimeTest) {
 		for range 5 {
 			f.enqueue(work.With("x", jobs.Lane("device 1")))
 		}
@@ -84,7 +85,7 @@ func TestFlashDoesNotDelayBacklog(t *testing.T) {
 // twice. If its worker died before it wrote the outcome, the task would fail,
 // so the worker does not delay this write.
 func TestFlashWritesEndOfAtMostOnceTaskAtOnce(t *testing.T) {
-	onFakeTime(t, Options{Sync: SyncFlash}, nil, func(f *fakeTimeTest) {
+	runOnFakeTime(t, nil, Options{Sync: SyncFlash}, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.AtMostOnce()))
 		f.after(time.Second, func() { f.want(id, jobs.Completed, "") })
 		f.work(2 * time.Second)
@@ -95,7 +96,8 @@ func TestFlashWritesEndOfAtMostOnceTaskAtOnce(t *testing.T) {
 // its worker delays the write of the outcome. No worker may treat the task as
 // lost during this delay.
 func TestFlashRenewsLeasesOfEndedAttempts(t *testing.T) {
-	onFakeTime(t, Options{Sync: SyncFlash, Lease: 10 * time.Second, WriteEvery: 5 * time.Second}, func(ctx context.Context, f *fakeTimeTest,
+	runOnFakeTime(t, nil, Options{Sync: SyncFlash, WriteEvery: 5 * time.Second}, WorkOptions{Lease: 10 * time.Second}, func(
+		ctx context.Context, f *fakeTimeTest,
 		in string) (string, error) {
 		if in == "long" {
 			time.Sleep(time.Minute)
@@ -119,10 +121,12 @@ func TestFlashRenewsLeasesOfEndedAttempts(t *testing.T) {
 
 func TestInvalidLevelsOfSyncAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, o := range []Options{{Sync: -1}, {Sync: SyncFlash + 1}, {Sync: SyncFlash, WriteEvery: -time.Second},
-			{Sync: SyncFlash, WriteEvery: 40 * time.Second, Lease: time.Minute}} {
+		for _, o := range []Options{{Sync: -1}, {Sync: SyncFlash + 1}, {Sync: SyncFlash, WriteEvery: -time.Second}} {
 			_, err := Open(t.Context(), t.TempDir()+"/x.db", o)
 			testkit.ErrorIs(t, err, jobs.ErrInvalid)
 		}
+	})
+	runOnFakeTime(t, nil, Options{Sync: SyncFlash, WriteEvery: 40 * time.Second}, WorkOptions{}, nil, func(f *fakeTimeTest) {
+		testkit.ErrorIs(t, f.Work(t.Context(), WorkOptions{Lease: time.Minute}), jobs.ErrInvalid)
 	})
 }

@@ -20,12 +20,12 @@ import (
 
 func TestKilledWorkerLeavesNoProcessAndItsTaskRunsAgain(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task, worker, members := startProcessTree(t, r, longLease)
 	once := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With(jobs.AtMostOnce()))
 	until(t, r, func() bool { return runnerkit.Get(t, r, once.ID).State == jobs.Running })
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	until(t, r, func() bool { return len(lockFiles(t, r)) == 2 })
 	began := time.Now()
 	signal(t, worker.Pid, syscall.SIGKILL)
@@ -41,7 +41,7 @@ func TestKilledWorkerLeavesNoProcessAndItsTaskRunsAgain(t *testing.T) {
 
 func TestLeftOverCommandsOfKilledWorkerAndGuardianAreKilledBeforeRetry(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	task, worker, members := startProcessTree(t, r, longLease)
 	guardian := guardianOf(t, task.WorkerID)
 	signal(t, worker.Pid, syscall.SIGSTOP) // stop the worker, so that it cannot kill the processes when its guardian dies
@@ -50,7 +50,7 @@ func TestLeftOverCommandsOfKilledWorkerAndGuardianAreKilledBeforeRetry(t *testin
 	_, _ = worker.Wait()
 	handlers(r)
 	began := time.Now()
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	until(t, r, func() bool { got := runnerkit.Get(t, r, task.ID); return got.State == jobs.Running && got.Losses == 1 })
 	t.Log("runs again after", time.Since(began))
 	testkit.Len(t, "processes that are left", commandsOf(task.WorkerID), 0)
@@ -61,10 +61,10 @@ func TestLeftOverCommandsOfKilledWorkerAndGuardianAreKilledBeforeRetry(t *testin
 
 func TestStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task, worker, members := startProcessTree(t, r, 2*runner.MinLease)
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	stopOutsideTransaction(t, r, worker.Pid)
 	lease := runnerkit.Get(t, r, task.ID).LeaseExpiresAt // the stopped worker does not renew this lease
 	var died time.Time
@@ -114,10 +114,10 @@ func TestOnlyWorkerContinuesItsTasksAfterStop(t *testing.T) {
 
 func TestCommandsOfStoppedWorkerAndGuardianAreKilledAfterLease(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task, worker, members := startProcessTree(t, r, 2*runner.MinLease)
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	guardian := guardianOf(t, task.WorkerID)
 	stopOutsideTransaction(t, r, worker.Pid)
 	signal(t, guardian, syscall.SIGSTOP)
@@ -137,10 +137,10 @@ func TestCommandsOfStoppedWorkerAndGuardianAreKilledAfterLease(t *testing.T) {
 // and the worker continues.
 func TestKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	neighbour := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	var worker string
 	testkit.Eventually(t, "a command", func() bool {
 		got := runnerkit.Get(t, r, neighbour.ID)
@@ -189,10 +189,10 @@ exit 1
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := runnerkit.Open(t, runner.Options{Grace: -1, GuardianPath: path})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
-	err := r.Work(t.Context())
+	err := r.Work(t.Context(), runner.WorkOptions{Grace: -1, GuardianPath: path})
 	if want := "3 guardians in a row died before they had started a command"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
@@ -203,10 +203,10 @@ exit 1
 
 func TestStoppedGuardianIsReplaced(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1, Lease: runner.MinLease})
 	var worker string
 	testkit.Eventually(t, "a command", func() bool {
 		worker = runnerkit.Get(t, r, task.ID).WorkerID
@@ -284,10 +284,10 @@ func TestGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r := runnerkit.Open(t, runner.Options{GuardianPath: path})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, runner.WorkOptions{GuardianPath: path})
 	if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Completed || got.Losses != 0 {
 		t.Errorf("got %s, %d losses; want completed, 0", got.State, got.Losses)
 	}

@@ -309,12 +309,8 @@ func attemptKinds(t *testing.T) map[string]func() error {
 			})
 		},
 		"Work ErrConflict": func() error {
-			return inAttempt(func(ctx context.Context, r *runner.Runner) error { return r.Work(ctx) })
+			return inAttempt(func(ctx context.Context, r *runner.Runner) error { return r.Work(ctx, runner.WorkOptions{}) })
 		},
-		"Work ErrInvalid": func() error { return runnerkit.Open(t, runner.Options{}).Work(t.Context()) },
-		"WorkUntilEmpty ErrConflict": func() error {
-			return inAttempt(func(ctx context.Context, r *runner.Runner) error { return r.WorkUntilEmpty(ctx) })
-		},
-		"WorkUntilEmpty ErrInvalid": func() error { return runnerkit.Open(t, runner.Options{}).WorkUntilEmpty(t.Context()) },
+		"Work ErrInvalid": func() error { return runnerkit.Open(t, runner.Options{}).Work(t.Context(), runner.WorkOptions{}) },
 	}
 }

@@ -93,7 +93,7 @@ func BenchmarkLatency(b *testing.B) {
 		name := map[bool]string{false: "same_process", true: "other_process"}[other]
 		b.Run(name, func(b *testing.B) {
 			b.StopTimer()
-			r := bench(b, runner.SyncFull, 0, 2)
+			r := bench(b, runner.SyncFull, 0)
 			starts := make(chan time.Duration, b.N)
 			r.Register(stamp.Handler(func(_ context.Context, at int64) error {
 				starts <- time.Duration(time.Now().UnixNano() - at)
@@ -101,7 +101,7 @@ func BenchmarkLatency(b *testing.B) {
 			}))
 			ctx, stop := context.WithCancel(b.Context())
 			done := make(chan error, 1)
-			go func() { done <- r.Work(ctx) }()
+			go func() { done <- r.Work(ctx, runner.WorkOptions{Concurrency: 2}) }()
 			idle := idleCPU(2 * time.Second)
 			b.StartTimer()
 			if other {
@@ -154,7 +154,7 @@ func BenchmarkBeside(b *testing.B) {
 			b.StopTimer()
 			const tasks = 100_000
 			drain := func(beside bool) (perSecond float64, enqueues []time.Duration) {
-				r := bench(b, runner.SyncFull, tasks, concurrency)
+				r := bench(b, runner.SyncFull, tasks)
 				defer r.Close()
 				ctx, stop := context.WithCancel(b.Context())
 				defer stop()
@@ -170,7 +170,7 @@ func BenchmarkBeside(b *testing.B) {
 					finish = startChild(b, r.Path(), b.N, time.Millisecond)
 				}
 				began := time.Now()
-				if err := r.Work(ctx); err != nil {
+				if err := r.Work(ctx, runner.WorkOptions{Concurrency: concurrency}); err != nil {
 					b.Fatal(err)
 				}
 				perSecond = float64(ran.Load()) / time.Since(began).Seconds()
@@ -192,7 +192,7 @@ func BenchmarkCommands(b *testing.B) {
 	for _, concurrency := range []int{1, 2, 8} {
 		b.Run(fmt.Sprintf("c=%d", concurrency), func(b *testing.B) {
 			b.StopTimer()
-			r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), runner.Options{Concurrency: concurrency})
+			r, err := runner.Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), runner.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -210,7 +210,7 @@ func BenchmarkCommands(b *testing.B) {
 			bare := time.Since(began)
 			b.StartTimer()
 			began = time.Now()
-			if err := r.WorkUntilEmpty(b.Context()); err != nil {
+			if err := r.Work(b.Context(), runner.WorkOptions{Concurrency: concurrency, UntilEmpty: true}); err != nil {
 				b.Fatal(err)
 			}
 			took := time.Since(began)

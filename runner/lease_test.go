@@ -47,7 +47,7 @@ func TestTaskOfSilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
 	// The task runs again when the lease of the worker that claimed it expires.
 	// The lease length of the worker that takes the task over does not matter.
 	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} {
-		onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+		onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 			id := f.enqueue(work.With("x"))
 			f.claimWithOtherWorker(lease)
 			f.work(time.Hour)
@@ -61,7 +61,7 @@ func TestTaskOfSilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
 }
 
 func TestNewReaperWaitsForWholeLease(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		f.claimWithOtherWorker(time.Minute)
 		time.Sleep(24 * time.Hour) // the lease expires in this time, but no reaper runs
@@ -71,7 +71,7 @@ func TestNewReaperWaitsForWholeLease(t *testing.T) {
 }
 
 func TestWorkerThatSendsHeartbeatsKeepsItsTask(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
 		w, task := f.claimWithOtherWorker(time.Minute)
 		go func() {
@@ -90,7 +90,7 @@ func TestWorkerThatSendsHeartbeatsKeepsItsTask(t *testing.T) {
 }
 
 func TestHeartbeatsRenewLeasesOfRunningTasks(t *testing.T) {
-	onFakeTime(t, Options{Lease: 12 * time.Second}, func(_ context.Context, f *fakeTimeTest, _ string) (string, error) {
+	onFakeTime(t, WorkOptions{Lease: 12 * time.Second}, func(_ context.Context, f *fakeTimeTest, _ string) (string, error) {
 		time.Sleep(10 * time.Minute)
 		return "", nil
 	}, func(f *fakeTimeTest) {
@@ -110,7 +110,7 @@ func TestHeartbeatsRenewLeasesOfRunningTasks(t *testing.T) {
 }
 
 func TestAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
-	onFakeTime(t, Options{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+	onFakeTime(t, WorkOptions{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if task, _ := TaskFromContext(ctx); task.Losses > 0 {
 			return "second", nil
 		}
@@ -172,7 +172,7 @@ func (f *fakeTimeTest) holdWriteLock(from, until time.Duration) {
 func TestAttemptsStopBeforeTheirLeaseEndsWhenHeartbeatsFail(t *testing.T) {
 	var log bytes.Buffer
 	o := Options{Log: slog.New(slog.NewTextHandler(&log, nil))}
-	onFakeTime(t, o, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+	runOnFakeTime(t, nil, o, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if task, _ := TaskFromContext(ctx); task.Losses > 0 {
 			return in, nil
 		}
@@ -197,7 +197,7 @@ func TestAttemptsStopBeforeTheirLeaseEndsWhenHeartbeatsFail(t *testing.T) {
 }
 
 func TestShortWriteLockOnlyDelaysFinish(t *testing.T) {
-	onFakeTime(t, Options{}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		time.Sleep(20 * time.Second)
 		return in, nil
 	}, func(f *fakeTimeTest) {
@@ -214,7 +214,7 @@ func TestShortWriteLockOnlyDelaysFinish(t *testing.T) {
 }
 
 func TestDrainWaitsForGraceThenReleasesTasks(t *testing.T) {
-	onFakeTime(t, Options{Grace: time.Minute, Concurrency: 2}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+	onFakeTime(t, WorkOptions{Grace: time.Minute, Concurrency: 2}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		d, _ := time.ParseDuration(in)
 		select {
 		case <-time.After(d):
@@ -242,7 +242,7 @@ func TestFunctionThatIgnoresItsContextIsAbandoned(t *testing.T) {
 		time.Sleep(time.Hour)
 		return "late", nil
 	}
-	onFakeTime(t, Options{Grace: -1}, late, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Grace: -1}, late, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.KillAfter(0)))
 		f.work(time.Minute)
 		if at := time.Since(f.began); at > time.Minute+6*time.Second {

@@ -220,11 +220,11 @@ func TestProcessThatCannotBeKilledIsReported(t *testing.T) {
 // processes behind again and again does not delay the end of other tasks.
 func TestLeftOverProcessesDoNotDelayOtherTasks(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 2})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	handlers(r)
 	noisy := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c",
 		`while :; do (env -i setsid sleep 1 &); sleep 0.1; done`}}.With(jobs.KillAfter(0)))
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 2})
 	until(t, r, func() bool { return runnerkit.Get(t, r, noisy.ID).State == jobs.Running })
 	for range 10 {
 		task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())

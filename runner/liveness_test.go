@@ -10,19 +10,24 @@ import (
 	"example.com/runner/test/testkit"
 )
 
-// livenessReports records the calls of Options.Liveness. It needs no lock,
+// livenessReports records the calls of WorkOptions.Liveness. It needs no lock,
 // because the loop of Work makes these calls one after the other.
 type livenessReports struct {
 	began time.Time
 	at    []time.Duration
-	list  []Liveness
+	list  []livenessReport
 }
 
-func (p *livenessReports) record(report Liveness) {
+type livenessReport struct {
+	running  int
+	draining bool
+}
+
+func (p *livenessReports) record(running int, draining bool) {
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
-	p.at, p.list = append(p.at, time.Since(p.began)), append(p.list, report)
+	p.at, p.list = append(p.at, time.Since(p.began)), append(p.list, livenessReport{running, draining})
 }
 
 func TestLivenessIsReportedWhileIdleAndWhileBusy(t *testing.T) {
@@ -31,7 +36,8 @@ func TestLivenessIsReportedWhileIdleAndWhileBusy(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		return in, nil
 	}
-	options := Options{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute, Liveness: reports.record, LivenessEvery: 10 * time.Second}
+	options := WorkOptions{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute,
+		Liveness: reports.record, LivenessEvery: 10 * time.Second}
 	onFakeTime(t, options, nap, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Minute)))
 		f.work(8 * time.Minute) // the worker is idle for 1 minute and busy for 7 minutes, and then drains for 3 minutes
@@ -41,8 +47,8 @@ func TestLivenessIsReportedWhileIdleAndWhileBusy(t *testing.T) {
 	n := len(reports.at)
 	testkit.Between(t, "reports", n, 60, 70)
 	testkit.Equal(t, "time of the first report", reports.at[0], 0)
-	testkit.Equal(t, "draining in the last report", last.Draining, true)
-	testkit.Equal(t, "running tasks in the last report", last.Running, 1)
+	testkit.Equal(t, "draining in the last report", last.draining, true)
+	testkit.Equal(t, "running tasks in the last report", last.running, 1)
 	for i := range reports.at[1:] {
 		if gap := reports.at[i+1] - reports.at[i]; gap > 10*time.Second+5*time.Millisecond {
 			t.Errorf("got no report for %v, want one every 10s", gap)
@@ -58,7 +64,7 @@ func TestLivenessIsNotReportedWithoutDatabase(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		return in, nil
 	}
-	options := Options{Concurrency: 1, Lease: 24 * time.Hour, Liveness: reports.record, LivenessEvery: 10 * time.Second}
+	options := WorkOptions{Concurrency: 1, Lease: 24 * time.Hour, Liveness: reports.record, LivenessEvery: 10 * time.Second}
 	onFakeTime(t, options, nap, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		raw := dbtest.Raw(t, f.Path())
@@ -92,12 +98,12 @@ func TestLivenessIsNotReportedWithoutDatabase(t *testing.T) {
 
 func TestFirstLivenessReportFollowsFirstClaim(t *testing.T) {
 	var reports livenessReports
-	onFakeTime(t, Options{Liveness: reports.record}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Liveness: reports.record}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		f.work(time.Minute)
 	})
 	if len(reports.list) == 0 {
 		t.Fatal("got no report, want at least one")
 	}
-	testkit.Equal(t, "running tasks in the first report", reports.list[0].Running, 1)
+	testkit.Equal(t, "running tasks in the first report", reports.list[0].running, 1)
 }

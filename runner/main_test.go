@@ -81,13 +81,13 @@ func handlers(r *runner.Runner) {
 const unhookedVariable = "RUNNER_TEST_UNHOOKED"
 
 func unhooked() int {
-	r, err := runner.Open(context.Background(), os.Getenv(unhookedVariable), runner.Options{GuardianPath: os.Getenv("GUARDIAN")})
+	r, err := runner.Open(context.Background(), os.Getenv(unhookedVariable), runner.Options{})
 	if err != nil {
 		panic(err)
 	}
 	defer r.Close()
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	if err := r.WorkUntilEmpty(context.Background()); err != nil {
+	if err := r.Work(context.Background(), runner.WorkOptions{GuardianPath: os.Getenv("GUARDIAN"), UntilEmpty: true}); err != nil {
 		fmt.Println(err)
 		return 1
 	}
@@ -103,13 +103,13 @@ func testWorker(path string, how []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := runner.Open(context.Background(), path, runner.Options{Concurrency: n, Lease: lease})
+	r, err := runner.Open(context.Background(), path, runner.Options{})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	handlers(r)
-	return r.Work(context.Background())
+	return r.Work(context.Background(), runner.WorkOptions{Concurrency: n, Lease: lease})
 }
 
 // longLease is longer than any test. So if a task of a dead worker runs again

@@ -22,8 +22,7 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	for name, call := range map[string]func() error{
 		"negative concurrency": func() error {
-			_, err := runner.Open(t.Context(), r.Path(), runner.Options{Concurrency: -3})
-			return err
+			return r.Work(t.Context(), runner.WorkOptions{Concurrency: -3})
 		},
 		"database in memory": func() error {
 			_, err := runner.Open(t.Context(), ":memory:", runner.Options{})
@@ -92,12 +91,10 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	for name, options := range map[string]runner.Options{
-		"BusyTimeout":      {BusyTimeout: -1},
-		"Timeout":          {Timeout: -1},
-		"Driver":           {Driver: "none"},
-		"Max of queue":     {Queues: []runner.QueueMax{{Queue: "mail", Max: -1}}},
-		"queue mail comes": {Queues: []runner.QueueMax{{Queue: "mail"}, {Queue: "mail"}}},
-		"queue":            {Queues: []runner.QueueMax{{Queue: ""}}},
+		"BusyTimeout":     {BusyTimeout: -1},
+		"unknown level 9": {Sync: 9},
+		"WriteEvery":      {Sync: runner.SyncFlash, WriteEvery: -1},
+		"prefix":          {Prefix: "a b"},
 	} {
 		r, err := runner.Open(t.Context(), path, options)
 		if err == nil {
@@ -108,6 +105,19 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 		}
 		if _, err := os.Stat(path); err == nil {
 			t.Fatalf("%s: got a new file, want none", name)
+		}
+	}
+	r := runnerkit.Open(t, runner.Options{})
+	r.Register(quick.Handler(runs))
+	for name, options := range map[string]runner.WorkOptions{
+		"Timeout":          {Timeout: -1},
+		"lease":            {Lease: 1},
+		"Max of queue":     {Queues: []runner.QueueMax{{Queue: "mail", Max: -1}}},
+		"queue mail comes": {Queues: []runner.QueueMax{{Queue: "mail"}, {Queue: "mail"}}},
+		"queue":            {Queues: []runner.QueueMax{{Queue: ""}}},
+	} {
+		if err := r.Work(t.Context(), options); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v, want %v with that name", name, err, jobs.ErrInvalid)
 		}
 	}
 }
@@ -183,7 +193,7 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 }
 
 func TestCloseStopsWork(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	began := make(chan struct{})
 	r.Register(quick.Handler(func(ctx context.Context, _ any) error {
 		close(began)
@@ -192,7 +202,7 @@ func TestCloseStopsWork(t *testing.T) {
 	}))
 	task := runnerkit.Enqueue(t, r, quick.With(nil))
 	worked := make(chan error, 1)
-	go func() { worked <- r.Work(context.Background()) }()
+	go func() { worked <- r.Work(context.Background(), runner.WorkOptions{Grace: -1}) }()
 	<-began
 	testkit.NoError(t, r.Close())
 	select {
@@ -201,7 +211,7 @@ func TestCloseStopsWork(t *testing.T) {
 	default:
 		t.Error("got a Work that runs after Close, want it to have returned")
 	}
-	testkit.ErrorIs(t, r.Work(t.Context()), jobs.ErrClosed)
+	testkit.ErrorIs(t, r.Work(t.Context(), runner.WorkOptions{Grace: -1}), jobs.ErrClosed)
 	again, err := runner.Open(t.Context(), r.Path(), runner.Options{})
 	testkit.NoError(t, err)
 	defer again.Close()

@@ -133,7 +133,7 @@ func TestFunctionSkipsTick(t *testing.T) {
 				runnertest.Advance(t, 4*time.Hour)
 				runnertest.Drain(t, r)
 			} else {
-				stop := runnerkit.Work(t, r)
+				stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 				time.Sleep(4*time.Hour + time.Minute)
 				stop()
 			}
@@ -161,7 +161,7 @@ func TestFailingTickFunctionIsCalledAgain(t *testing.T) {
 			return hourOf(ctx, tick, spec)
 		}
 		tickTest(t, hourly(), function, func(t *testing.T, r *runner.Runner, ran *[]string) {
-			stop := runnerkit.Work(t, r)
+			stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 			time.Sleep(time.Hour + 10*time.Second)
 			stop()
 			testkit.Equal(t, name+": calls", calls, 4)
@@ -185,7 +185,7 @@ func TestFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
 		return hourOf(ctx, tick, spec)
 	}
 	tickTest(t, each, function, func(t *testing.T, r *runner.Runner, ran *[]string) {
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 		time.Sleep(time.Minute + 100*time.Millisecond)
 		if n := calls.Load(); n < 50 || n > 125 {
 			t.Errorf("got %d calls in a minute, want one or two a second", n)
@@ -218,7 +218,7 @@ func TestHangingTickFunctionHoldsUpNothing(t *testing.T) {
 		// fake clock stands still.
 		release = make(chan struct{})
 		testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "other", Cron: "* * * * *", Spec: reportJob.With("other")}))
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 		time.Sleep(time.Hour + 10*time.Minute + time.Second)
 		began := time.Now()
 		stop()
@@ -229,7 +229,7 @@ func TestHangingTickFunctionHoldsUpNothing(t *testing.T) {
 		testkit.Equal(t, "tasks of the other schedule", len(*ran), 70)
 
 		close(release)
-		stop = runnerkit.Work(t, r)
+		stop = runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 		time.Sleep(10 * time.Second)
 		stop()
 		testkit.Equal(t, "calls", calls.Load(), 2)
@@ -245,7 +245,7 @@ func TestWorkerWithoutFunctionLeavesTick(t *testing.T) {
 		other := hourly()
 		other.Name = "other"
 		testkit.NoError(t, r.Schedule(t.Context(), other))
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 		time.Sleep(2*time.Hour + time.Minute)
 		stop()
 		testkit.Equal(t, "arguments of the other schedule", *ran, []string{"fixed", "fixed"})
@@ -323,12 +323,12 @@ func TestTwoWorkersMakeOneTaskOfTick(t *testing.T) {
 	var stops []func()
 	var first *runner.Runner
 	for range 2 {
-		r := runnerkit.OpenAt(t, path, runner.Options{Keep: -1})
+		r := runnerkit.OpenAt(t, path, runner.Options{})
 		r.Register(reportJob.Handler(func(context.Context, string) error { return nil }))
 		each := hourly()
 		each.Cron = "@every 1s"
 		testkit.NoError(t, r.OnTick(t.Context(), each, hourOf))
-		stops = append(stops, runnerkit.Work(t, r))
+		stops = append(stops, runnerkit.Work(t, r, runner.WorkOptions{Keep: -1}))
 		first = r
 	}
 	testkit.Eventually(t, "three tasks", func() bool {

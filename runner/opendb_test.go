@@ -86,13 +86,13 @@ func TestTransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
 // and then write, from several goroutines, while a worker and other goroutines
 // write.
 func TestTransactionsOfOpenDBAreNotBusyBesideWorker(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Concurrency: 4})
+	r := runnerkit.Open(t, runner.Options{})
 	handle := opened(t, r.Path())
 	if _, err := handle.Exec(`CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (0)`); err != nil {
 		t.Fatal(err)
 	}
 	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 4})
 	var done atomic.Bool
 	var writers, others sync.WaitGroup
 	others.Go(func() {

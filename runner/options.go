@@ -21,7 +21,8 @@ const (
 	SyncFlash              // like SyncNormal, but writes far fewer bytes; a power failure undoes only commits younger than WriteEvery
 )
 
-// Options configure a Runner. The zero Options has all defaults.
+// Options configure how Open and New open a database. The zero Options has all
+// defaults. WorkOptions configure the worker.
 type Options struct {
 	// MustExist makes Open fail with jobs.ErrNoDatabase instead of creating the
 	// file. Defaults to false.
@@ -65,13 +66,30 @@ type Options struct {
 	// Log receives the log records of the worker. A failed attempt is a
 	// warning. Defaults to no log.
 	Log *slog.Logger
+	// Engine lets Open take the address of a PostgreSQL server, such as
+	// postgres://user@host/app; see package runner/postgres. The documentation
+	// of the database file does not apply to a server; docs/postgres.md
+	// documents the differences. Defaults to no engine.
+	Engine Engine
+	// Dir is a directory on this host for the local files of databases on a
+	// server. Each database has a subdirectory with the results of running
+	// commands and the liveness locks of the workers of this host. Defaults to
+	// a directory in the user's state directory.
+	Dir string
+}
 
+// WorkOptions configure one call of Work. The zero WorkOptions has all
+// defaults.
+type WorkOptions struct {
 	// Concurrency is how many attempts Work runs at once; the attempts of a
 	// batch count as one. Defaults to runtime.GOMAXPROCS(0).
 	Concurrency int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them
 	// in turn. Defaults to all queues.
 	Queues []QueueMax
+	// UntilEmpty makes Work also return when nothing runs and no task is due.
+	// It also runs tasks that become due before it returns. Defaults to false.
+	UntilEmpty bool
 	// Grace is how long Work lets running attempts continue after its context
 	// has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
@@ -107,9 +125,10 @@ type Options struct {
 	// Liveness is a callback for a watchdog. Work calls it after the first
 	// claim, when Work begins to stop, and at intervals of at most
 	// LivenessEvery. Work uses the database before each call, so a call shows
-	// that the database works. Liveness must return at once. Defaults to no
-	// function.
-	Liveness func(Liveness)
+	// that the database works. It gets the number of slots that run attempts,
+	// and whether Work is stopping. Liveness must return at once. Defaults to
+	// no function.
+	Liveness func(running int, draining bool)
 	// LivenessEvery is the longest time between two calls of Liveness. Defaults
 	// to a sixth of Lease.
 	LivenessEvery time.Duration
@@ -132,29 +151,6 @@ type Options struct {
 	// changes the process: it adopts processes that outlive their parents, and
 	// commands cannot read its memory. Linux only. Defaults to false.
 	OwnProcess bool
-
-	// Alone declares that no other process writes the file while it is open.
-	// The Runner then does not watch the file. So it notices late all changes
-	// that it does not make itself, such as those that this process commits in
-	// the program's own transactions (EnqueueTx, CancelTx and so on). Tests on
-	// fake time need Alone, because a watch waits in a system call, and the
-	// fake clock stands still during this wait. In such tests, a handle of
-	// runnertest.OpenDB tells the Runner of its commits. Defaults to false.
-	Alone bool
-	// Engine lets Open take the address of a PostgreSQL server, such as
-	// postgres://user@host/app; see package runner/postgres. The documentation
-	// of the database file does not apply to a server; docs/postgres.md
-	// documents the differences. Defaults to no engine.
-	Engine Engine
-	// Dir is a directory on this host for the local files of databases on a
-	// server. Each database has a subdirectory with the results of running
-	// commands and the liveness locks of the workers of this host. Defaults to
-	// a directory in the user's state directory.
-	Dir string
-	// Driver is the name of a database/sql driver for the connection that
-	// writes. It must wrap the driver of modernc.org/sqlite, which is the
-	// default.
-	Driver string
 }
 
 // Engine connects to databases on a server. Package runner/postgres has one.
@@ -170,20 +166,26 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	lease, write := defaultLease, time.Duration(0)
+	write := time.Duration(0)
 	if o.Sync == SyncFlash {
-		lease, write = flashLease, cmp.Or(o.WriteEvery, defaultWrite)
+		write = cmp.Or(o.WriteEvery, defaultWrite)
 	}
 
-	o.Log = logger(o.Log)
+	o.Log, o.WriteEvery = logger(o.Log), write
+	return o
+}
+
+func (o WorkOptions) withDefaults(sync Sync) WorkOptions {
+	lease := defaultLease
+	if sync == SyncFlash {
+		lease = flashLease
+	}
+
 	o.Concurrency = cmp.Or(o.Concurrency, runtime.GOMAXPROCS(0))
 	o.Grace = cmp.Or(o.Grace, defaultGrace)
-	o.Lease, o.WriteEvery = cmp.Or(o.Lease, lease), write
+	o.Lease = cmp.Or(o.Lease, lease)
 	o.LivenessEvery = cmp.Or(max(o.LivenessEvery, 0), o.Lease/6)
 	o.Keep = cmp.Or(o.Keep, taskspec.DefaultKeep)
 	o.KeepFailed = cmp.Or(o.KeepFailed, taskspec.DefaultKeepFailed)
 	return o
 }
-
-// Liveness is a report of Work.
-type Liveness = jobs.Liveness

@@ -13,7 +13,7 @@ import (
 // run a task with options that it does not know, and does not change these
 // options. A worker of a newer version can run the task later.
 func TestTaskWithOptionsOfNewerVersionIsPostponed(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		spec := work.With("x")
 		spec.Unknown = map[string]json.RawMessage{"gpu": json.RawMessage("2")}
 		id := f.enqueue(spec)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestWorkerWakesWhenRateLimitAllowsNextStart(t *testing.T) {
-	onFakeTime(t, Options{Concurrency: 4}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Concurrency: 4}, nil, func(f *fakeTimeTest) {
 		l := jobs.Limit{Target: jobs.Target{Kind: "job", Name: "work"}, Rate: 1, Per: time.Hour, Burst: 1}
 		if err := f.SetLimit(f.Context(), l); err != nil {
 			f.Fatal(err)
@@ -32,7 +32,7 @@ func TestWorkerWakesWhenRateLimitAllowsNextStart(t *testing.T) {
 }
 
 func TestWorkerWakesWhenRateLimitOfLaneAllowsNextStart(t *testing.T) {
-	onFakeTime(t, Options{Concurrency: 4}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		l := jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Rate: 1, Per: time.Hour, Burst: 1}
 		if err := f.SetLimit(f.Context(), l); err != nil {
 			f.Fatal(err)
@@ -40,9 +40,9 @@ func TestWorkerWakesWhenRateLimitOfLaneAllowsNextStart(t *testing.T) {
 		for range 3 {
 			f.enqueue(work.With("x", jobs.Lane("l")))
 		}
-		// WorkUntilEmpty waits for these tasks although they need hours,
+		// Work with UntilEmpty waits for these tasks although they need hours,
 		// because they are already due
-		if err := f.WorkUntilEmpty(f.Context()); err != nil {
+		if err := f.Work(f.Context(), WorkOptions{Concurrency: 4, UntilEmpty: true}); err != nil {
 			f.Fatal(err)
 		}
 		f.wantRuns(0, time.Hour, 2*time.Hour)
@@ -50,7 +50,7 @@ func TestWorkerWakesWhenRateLimitOfLaneAllowsNextStart(t *testing.T) {
 }
 
 func TestReleasedTasksRunAtOnce(t *testing.T) {
-	onFakeTime(t, Options{Concurrency: 4}, func(context.Context, *fakeTimeTest, string) (string, error) {
+	onFakeTime(t, WorkOptions{Concurrency: 4}, func(context.Context, *fakeTimeTest, string) (string, error) {
 		time.Sleep(time.Minute)
 		return "x", nil
 	}, func(f *fakeTimeTest) {
@@ -66,7 +66,7 @@ func TestReleasedTasksRunAtOnce(t *testing.T) {
 
 func TestUpstreamResultsAreTyped(t *testing.T) {
 	sums := make(chan []string, 1)
-	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if in != "last" {
 			return in + "!", nil
 		}
@@ -84,7 +84,7 @@ func TestUpstreamResultsAreTyped(t *testing.T) {
 	}, func(f *fakeTimeTest) {
 		one, two := f.enqueue(work.With("one")), f.enqueue(work.With("two"))
 		f.enqueue(work.With("last", jobs.DependsOn(two), jobs.DependsOnAny(one)))
-		if err := f.WorkUntilEmpty(f.Context()); err != nil {
+		if err := f.Work(f.Context(), WorkOptions{UntilEmpty: true}); err != nil {
 			f.Fatal(err)
 		}
 		got := <-sums

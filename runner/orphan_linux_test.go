@@ -32,11 +32,11 @@ func startOrphan(t *testing.T, task jobs.Task, generation int64) int {
 
 func TestProcessesThatOutliveTheirAttemptAreReported(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	over := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
 	runs := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.KillAfter(0)))
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	until(t, r, func() bool {
 		return runnerkit.Get(t, r, over.ID).State == jobs.Completed && runnerkit.Get(t, r, runs.ID).State == jobs.Running
 	})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
@@ -76,9 +77,9 @@ func (f *fakeTimeTest) wantCount(want int, what string, filter jobs.Filter) {
 func TestWorkerPrefetchesShortTasks(t *testing.T) {
 	for _, slots := range []int{1, 3} {
 		var a prefetchTest
-		onFakeTime(t, Options{Concurrency: slots}, a.do, func(f *fakeTimeTest) {
+		onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 			short(f, 500)
-			testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+			testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: slots, UntilEmpty: true}))
 			f.wantCount(500, "completed tasks", jobs.Filter{States: []jobs.State{jobs.Completed}})
 			if most := 500/slots + 20; time.Since(f.began) > time.Duration(most)*time.Millisecond {
 				t.Errorf("got all tasks done after %v, want at most %d ms", time.Since(f.began), most)
@@ -90,9 +91,9 @@ func TestWorkerPrefetchesShortTasks(t *testing.T) {
 
 func TestTimeThatTaskWaitsForItsSlotIsNoPartOfItsRun(t *testing.T) {
 	var a prefetchTest
-	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 		short(f, 50)
-		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, UntilEmpty: true}))
 		for task, err := range f.All(f.Context(), jobs.Filter{}, Page{}) {
 			testkit.NoError(t, err)
 			if took := task.FinishedAt.Sub(task.StartedAt); took > 2*time.Millisecond || task.Duration > 2*time.Millisecond {
@@ -110,9 +111,9 @@ func TestLaterTaskOfHigherPriorityOvertakesPrefetchedTasks(t *testing.T) {
 			f.enqueue(work.With("1ms", jobs.Priority(9)))
 		}
 	}
-	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 		short(f, 100)
-		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, UntilEmpty: true}))
 		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.ID == 101 })
 		// The places count from 0, so task 20 has place 19. The urgent task
 		// starts next, or after one or two other tasks.
@@ -132,9 +133,9 @@ func TestQueuesTakeTurnsAmongPrefetchedTasks(t *testing.T) {
 			f.enqueue(work.With("1ms", jobs.Queue("other")))
 		}
 	}
-	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 		short(f, 200)
-		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, UntilEmpty: true}))
 		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.Queue == "other" })
 		testkit.Between(t, "place of the task of the other queue", at, 50, 53)
 	})
@@ -147,7 +148,7 @@ func TestQueuesTakeTurnsAmongPrefetchedTasks(t *testing.T) {
 // worker can run them.
 func TestPrefetchedTasksGoBackToOtherWorkers(t *testing.T) {
 	var a prefetchTest
-	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
 		short(f, 20)
 		long := f.enqueue(work.With("1h"))
 		short(f, 20)
@@ -155,11 +156,11 @@ func TestPrefetchedTasksGoBackToOtherWorkers(t *testing.T) {
 			f.want(long, jobs.Running, "")
 			f.wantCount(1, "running tasks", jobs.Filter{States: []jobs.State{jobs.Running}})
 			f.wantCount(20, "pending tasks", jobs.Filter{States: []jobs.State{jobs.Pending}})
-			other, err := Open(f.Context(), f.Path(), Options{Alone: true})
+			other, err := Open(db.Alone(f.Context()), f.Path(), Options{})
 			testkit.NoError(f.T, err)
 			defer other.Close()
 			other.Register(work.Handler(func(ctx context.Context, in string) (string, error) { return a.do(ctx, f, in) }))
-			testkit.NoError(f.T, other.WorkUntilEmpty(f.Context()))
+			testkit.NoError(f.T, other.Work(f.Context(), WorkOptions{UntilEmpty: true}))
 			f.wantCount(0, "pending tasks", jobs.Filter{States: []jobs.State{jobs.Pending}})
 		})
 		f.work(2 * time.Hour)
@@ -177,7 +178,7 @@ func TestPrefetchedTasksGoBackToOtherWorkers(t *testing.T) {
 
 func TestWorkerThatDrainsGivesTasksBackThatItHasPrefetched(t *testing.T) {
 	var a prefetchTest
-	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 		ctx, stop := context.WithCancel(f.Context())
 		a.each = func(_ *fakeTimeTest, task jobs.Task) {
 			if task.ID == 100 {
@@ -185,7 +186,7 @@ func TestWorkerThatDrainsGivesTasksBackThatItHasPrefetched(t *testing.T) {
 			}
 		}
 		short(f, 300)
-		testkit.NoError(t, f.Work(ctx))
+		testkit.NoError(t, f.Work(ctx, WorkOptions{Concurrency: 1}))
 		f.wantCount(int(a.ended.Load()), "completed tasks", jobs.Filter{States: []jobs.State{jobs.Completed}})
 		f.wantCount(300-int(a.ended.Load()), "pending tasks", jobs.Filter{States: []jobs.State{jobs.Pending}})
 		testkit.Between(t, "runs", len(f.runs), 100, 102)
@@ -214,9 +215,9 @@ func TestCancelledTaskThatWasPrefetchedNeverStarts(t *testing.T) {
 		testkit.NoError(f.T, err)
 		time.Sleep(50 * time.Millisecond) // the worker reads cancel requests within 20 ms
 	}
-	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 		short(f, 300)
-		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, UntilEmpty: true}))
 		got := f.want(cancelled, jobs.Cancelled, jobs.ReasonCancelled)
 		testkit.Equal(t, "attempt", got.Attempt, 0)
 		testkit.Equal(t, "runs", len(f.runs), 299)
@@ -226,7 +227,7 @@ func TestCancelledTaskThatWasPrefetchedNeverStarts(t *testing.T) {
 func TestSomeWorkersPrefetchNothing(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		options Options
+		options WorkOptions
 		in      string
 		prepare func(f *fakeTimeTest)
 	}{
@@ -235,11 +236,11 @@ func TestSomeWorkersPrefetchNothing(t *testing.T) {
 			testkit.NoError(f.T, f.SetLimit(f.Context(), jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "other"}, Running: 9}))
 		}},
 		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) { testkit.NoError(f.T, f.Pause(f.Context(), "", "other")) }},
-		{name: "limits of queues", in: "1ms", options: Options{Queues: []QueueMax{{Queue: "default", Max: 1}}}},
+		{name: "limits of queues", in: "1ms", options: WorkOptions{Queues: []QueueMax{{Queue: "default", Max: 1}}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var a prefetchTest
-			test.options.Concurrency = 1
+			test.options.Concurrency, test.options.UntilEmpty = 1, true
 			onFakeTime(t, test.options, a.do, func(f *fakeTimeTest) {
 				if test.prepare != nil {
 					test.prepare(f)
@@ -247,7 +248,7 @@ func TestSomeWorkersPrefetchNothing(t *testing.T) {
 				for range 10 {
 					f.enqueue(work.With(test.in))
 				}
-				testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+				testkit.NoError(t, f.Work(f.Context(), test.options))
 				testkit.Equal(t, "runs", len(f.runs), 10)
 			})
 			a.wantPrefetch(t, 1, false)
@@ -257,13 +258,13 @@ func TestSomeWorkersPrefetchNothing(t *testing.T) {
 
 func TestTasksWithLargeArgumentsAreHardlyPrefetched(t *testing.T) {
 	var a prefetchTest
-	onFakeTime(t, Options{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		return a.do(ctx, f, "1ms")
 	}, func(f *fakeTimeTest) {
 		for range 10 {
 			f.enqueue(work.With(strings.Repeat("x", 700_000)))
 		}
-		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	})
 	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 if the arguments were small
 }
@@ -282,20 +283,20 @@ func TestTaskThatMustNotRunTwiceIsNotPrefetchedForLong(t *testing.T) {
 			}
 		}
 	}
-	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 		for i := range 60 {
 			f.enqueue(work.With("1ms", jobs.MaxLosses(i%3), jobs.Label(strconv.Itoa(i))))
 		}
-		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, UntilEmpty: true}))
 		testkit.Equal(t, "runs", len(f.runs), 60)
 	})
 }
 
 func TestAtMostHundredTasksWait(t *testing.T) {
 	var a prefetchTest
-	onFakeTime(t, Options{Concurrency: 60}, a.do, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 		short(f, 600)
-		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 60, UntilEmpty: true}))
 		testkit.Equal(t, "runs", len(f.runs), 600)
 	})
 	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 160)
@@ -305,7 +306,7 @@ func TestAtMostHundredTasksWait(t *testing.T) {
 // because a real command does not run on fake time.
 func TestCommandsAreNotPrefetched(t *testing.T) {
 	var a prefetchTest
-	onFakeTime(t, Options{Concurrency: 1, InsecurePerms: true}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		f.Register(jobs.Handler{Job: jobs.CommandJob, Run: func(ctx context.Context, _ jobs.Task) (json.RawMessage, error) {
 			_, err := a.do(ctx, f, "1ms")
 			return nil, err
@@ -313,7 +314,7 @@ func TestCommandsAreNotPrefetched(t *testing.T) {
 		for range 50 {
 			f.enqueue(jobs.Command{Argv: []string{"true"}}.With())
 		}
-		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, InsecurePerms: true, UntilEmpty: true}))
 		testkit.Equal(t, "runs", a.ended.Load(), 50)
 	})
 	a.wantPrefetch(t, 1, false)
@@ -334,9 +335,9 @@ func TestTaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
 			time.Sleep(lease + 50*time.Millisecond)             // this function ignores the end of its context
 		}
 	}
-	onFakeTime(t, Options{Concurrency: 1, Lease: lease}, a.do, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 		short(f, 100)
-		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, Lease: lease, UntilEmpty: true}))
 		for _, r := range f.runs {
 			if r.at > from && r.at < from+locked {
 				t.Errorf("got a start of task %d %v after the last heartbeat, want none before %v", r.task.ID, r.at-from, locked)

@@ -20,7 +20,7 @@ func TestProgressIsStoredDuringAndAfterAttempt(t *testing.T) {
 		}
 		seen = append(seen, string(taskspec.ProgressJSON(task.Progress)))
 	}
-	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		generation := f.want(1, jobs.Running, "").GenerationID
 		for i := range 1000 {
 			Progress(ctx, int64(i), 1000, "")

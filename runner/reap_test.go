@@ -39,13 +39,13 @@ func startAndKillWorker(t *testing.T, r *runner.Runner, lease time.Duration, spe
 }
 
 func TestWorkerTakesOverTasksOfItsKilledPredecessor(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	task := startAndKillWorker(t, r, longLease, hang.With(nil))
 	once := startAndKillWorker(t, r, longLease, hang.With(nil, jobs.AtMostOnce()))
 	task = runnerkit.Get(t, r, task.ID) // the second killed worker had taken over this task, so the task was lost twice
 	testkit.Len(t, "lock files after the second worker has reaped the first one", lockFiles(t, r), 1)
 	handlers(r)
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	until(t, r, func() bool {
 		return runnerkit.Get(t, r, task.ID).State == jobs.Running && runnerkit.Get(t, r, task.ID).WorkerID != task.WorkerID &&
 			runnerkit.Get(t, r, once.ID).State == jobs.Failed
@@ -65,12 +65,12 @@ func TestWorkerTakesOverTasksOfItsKilledPredecessor(t *testing.T) {
 }
 
 func TestLiveWorkerTakesOverWithoutWaitingForLease(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task := runnerkit.Enqueue(t, r, hang.With(nil))
 	worker := startWorker(t, r, 1, longLease)
 	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Running })
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	until(t, r, func() bool { return len(lockFiles(t, r)) == 2 })
 	began := time.Now()
 	if err := worker.Kill(); err != nil {
@@ -85,7 +85,7 @@ func TestLiveWorkerTakesOverWithoutWaitingForLease(t *testing.T) {
 
 func TestWorkerWithoutItsLockFileIsReapedAfterItsLease(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1, Lease: runner.MinLease})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task := startAndKillWorker(t, r, runner.MinLease, hang.With(nil))
 	for _, file := range lockFiles(t, r) {
@@ -94,7 +94,7 @@ func TestWorkerWithoutItsLockFileIsReapedAfterItsLease(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1, Lease: runner.MinLease})
 	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).Losses == 1 })
 	if took := time.Since(began); took < runner.MinLease {
 		t.Errorf("got the task reaped after %v, want at least %v", took, runner.MinLease)
@@ -129,11 +129,11 @@ func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 // the database. The worker makes it again, because results and locks need it.
 func TestWorkerRecreatesRemovedDirectoryOfItsDatabase(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Lease: runner.MinLease})
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	dir := r.Path() + ".d"
 	spec := jobs.Command{Argv: []string{"sh", "-c", `echo '"kept"' >"$RUNNER_RESULT"`}}
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Lease: runner.MinLease})
 	first := runnerkit.Enqueue(t, r, spec.With())
 	until(t, r, func() bool { return runnerkit.Get(t, r, first.ID).State.Finished() })
 	remove := func() {

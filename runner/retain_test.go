@@ -18,7 +18,7 @@ func TestOldTasksAreDeleted(t *testing.T) {
 		}
 		return in, nil
 	}
-	onFakeTime(t, Options{Keep: time.Hour, KeepFailed: 3 * time.Hour}, fail, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Keep: time.Hour, KeepFailed: 3 * time.Hour}, fail, func(f *fakeTimeTest) {
 		good, bad := f.enqueue(work.With("x")), f.enqueue(work.With("fails", jobs.MaxAttempts(1)))
 		late := f.enqueue(work.With("x", jobs.In(4*time.Hour)))
 		there := func(at time.Duration, want ...int64) {
@@ -55,7 +55,7 @@ func TestNegativeTimesKeepTasksForever(t *testing.T) {
 			}
 			return in, nil
 		}
-		onFakeTime(t, Options{Keep: test.keep, KeepFailed: test.keepFailed, Lease: time.Hour}, fail, func(f *fakeTimeTest) {
+		onFakeTime(t, WorkOptions{Keep: test.keep, KeepFailed: test.keepFailed, Lease: time.Hour}, fail, func(f *fakeTimeTest) {
 			f.enqueue(work.With("x"))
 			f.enqueue(work.With("fails", jobs.MaxAttempts(1)))
 			f.work(2 * time.Hour)
@@ -70,7 +70,7 @@ func TestNegativeTimesKeepTasksForever(t *testing.T) {
 // TestHistoryRemainsAfterTasksAreDeleted checks that the counts of ended tasks
 // outlive the tasks.
 func TestHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
-	onFakeTime(t, Options{Keep: time.Hour, Lease: time.Hour}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Keep: time.Hour, Lease: time.Hour}, nil, func(f *fakeTimeTest) {
 		const days = 5
 		for day := range days {
 			f.enqueue(work.With("x", jobs.In(time.Duration(day)*24*time.Hour)))
@@ -88,10 +88,10 @@ func TestHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
 }
 
 func TestTasksAreKeptForWeekAndFailedOnesForMonthByDefault(t *testing.T) {
-	if o := (Options{}).withDefaults(); o.Keep != 7*24*time.Hour || o.KeepFailed != 30*24*time.Hour {
+	if o := (WorkOptions{}).withDefaults(SyncFull); o.Keep != 7*24*time.Hour || o.KeepFailed != 30*24*time.Hour {
 		t.Errorf("got %v and %v, want 7 and 30 days", o.Keep, o.KeepFailed)
 	}
-	if o := (Options{Keep: -1, KeepFailed: -1}).withDefaults(); o.Keep >= 0 || o.KeepFailed >= 0 {
+	if o := (WorkOptions{Keep: -1, KeepFailed: -1}).withDefaults(SyncFull); o.Keep >= 0 || o.KeepFailed >= 0 {
 		t.Errorf("got %v and %v, want negative times, which keep forever", o.Keep, o.KeepFailed)
 	}
 }

@@ -122,7 +122,7 @@ func TestTaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 // database rejects its writes.
 func TestReaperThatDiesAfterRevocationIsReplaced(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	tasks := enqueueSleepCommands(t, r, 2)
 	victim := startWorker(t, r, 2, longLease)
@@ -152,7 +152,7 @@ func TestReaperThatDiesAfterRevocationIsReplaced(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Len(t, "revoked claims", revoked, 2)
 	testkit.Equal(t, "living commands", living(commands), 2)
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	until(t, r, func() bool {
 		first, second := runnerkit.Get(t, r, tasks[0].ID), runnerkit.Get(t, r, tasks[1].ID)
 		return first.Losses == 1 && first.State == jobs.Running && second.Losses == 1 && second.State == jobs.Running
@@ -256,10 +256,10 @@ func TestFrozenContainerFailsNoTask(t *testing.T) {
 // the end of the lease.
 func TestStoppedGuardianOfDeadWorkerIsContinued(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Grace: -1})
+	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task, victim, members := startProcessTree(t, r, longLease)
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	testkit.Eventually(t, "the other worker", func() bool { return len(lockFiles(t, r)) == 2 })
 	for _, pid := range guardiansOf(task.WorkerID) {
 		signal(t, pid, syscall.SIGSTOP)

@@ -81,7 +81,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly,
 		Normal: options.Sync == SyncNormal, Flash: options.WriteEvery, Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS,
-		BusyTimeout: options.BusyTimeout, Alone: options.Alone, Driver: options.Driver, Engine: options.Engine.Driver, Dir: options.Dir})
+		BusyTimeout: options.BusyTimeout, Engine: options.Engine.Driver, Dir: options.Dir})
 	if err != nil {
 		return nil, causeOf(ctx, err)
 	}
@@ -92,7 +92,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 // Close closes the database. If Work runs, Close first stops it in the same way
 // as the end of its context would, and waits until it has returned. The
 // documentation of Work says how long that may take: usually at most
-// Options.Grace and 5 s. A handler must not call Close, because Close would
+// WorkOptions.Grace and 5 s. A handler must not call Close, because Close would
 // wait for this handler. A second call does nothing.
 func (r *Runner) Close() error {
 	r.mu.Lock()
@@ -125,7 +125,10 @@ func (r *Runner) Path() string { return r.store.Path() }
 func init() {
 	db.Of = func(r any) *db.DB { return r.(*Runner).store }
 	db.NextTicks = nextTicks
-	db.WorkOne = func(ctx context.Context, r any, one db.OneTask) error { return r.(*Runner).work(ctx, false, &one) }
+	db.WorkOne = func(ctx context.Context, r any, one db.OneTask) error {
+		queues := []QueueMax{{Queue: one.Spec.Queue, Max: 1}}
+		return r.(*Runner).work(ctx, WorkOptions{Concurrency: 1, Queues: queues, OwnProcess: true}, &one)
+	}
 }
 
 // now returns the time. This package reads the clock nowhere else.

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 )
 
@@ -37,9 +37,7 @@ func testSchedules(t *testing.T, test func(c *scheduleTest)) {
 func (c *scheduleTest) open() {
 	c.Helper()
 	var err error
-	if c.r, err = Open(context.Background(), c.path, Options{Concurrency: 8, Sync: SyncNormal, Alone: true, Keep: -1,
-		Lease: 10 * time.Minute, // a long lease, because two weeks with the usual lease need 100,000 heartbeats
-		Log:   slog.New(slog.DiscardHandler)}); err != nil {
+	if c.r, err = Open(db.Alone(context.Background()), c.path, Options{Sync: SyncNormal}); err != nil {
 		c.Fatal(err)
 	}
 	c.r.Register(jobs.Handler{Job: "note", MaxAttempts: 1, Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
@@ -73,7 +71,10 @@ func (c *scheduleTest) close() {
 func (c *scheduleTest) work() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- c.r.Work(ctx) }()
+	go func() {
+		ended <- c.r.Work(ctx, WorkOptions{Concurrency: 8, Keep: -1,
+			Lease: 10 * time.Minute}) // a long lease, because two weeks with the usual lease need 100,000 heartbeats
+	}()
 	c.stop = func() {
 		cancel()
 		c.r.Abort()

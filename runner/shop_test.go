@@ -29,7 +29,7 @@ const shopVariable = "RUNNER_TEST_SHOP"
 func shop(path string, how []string) error {
 	point := strings.Join(how, " ")
 	ctx := context.Background()
-	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 3, Lease: runner.MinLease})
+	r, err := runner.Open(ctx, path, runner.Options{})
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func shop(path string, how []string) error {
 			die(at)
 			return nil
 		})))
-	return r.WorkUntilEmpty(ctx)
+	return r.Work(ctx, runner.WorkOptions{Concurrency: 3, Lease: runner.MinLease, UntilEmpty: true})
 }
 
 var (

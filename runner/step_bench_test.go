@@ -21,7 +21,7 @@ func BenchmarkStep(b *testing.B) {
 			const each = 100
 			b.StopTimer()
 			n := (b.N + each - 1) / each
-			d := openBare(b, bench(b, level.sync, 0, 1).Path(), level.pragma)
+			d := openBare(b, bench(b, level.sync, 0).Path(), level.pragma)
 			began := time.Now()
 			for i := range n * each {
 				d.exec("BEGIN IMMEDIATE")
@@ -30,7 +30,7 @@ func BenchmarkStep(b *testing.B) {
 			}
 			limit := time.Since(began)
 
-			r := bench(b, level.sync, 0, 1)
+			r := bench(b, level.sync, 0)
 			var first, again time.Duration
 			task := jobs.Define[any]("steps", jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{}))
 			r.Register(task.Handler(func(ctx context.Context, _ any) error {
@@ -51,7 +51,7 @@ func BenchmarkStep(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.StartTimer()
-			if err := r.WorkUntilEmpty(b.Context()); err != nil {
+			if err := r.Work(b.Context(), runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 				b.Fatal(err)
 			}
 			b.StopTimer()
@@ -73,7 +73,7 @@ func BenchmarkAwait(b *testing.B) {
 		for _, same := range []bool{true, false} {
 			b.Run(fmt.Sprintf("%s/%s", level.name, map[bool]string{true: "same", false: "other"}[same]), func(b *testing.B) {
 				b.StopTimer()
-				r := bench(b, level.sync, 0, 1)
+				r := bench(b, level.sync, 0)
 				r.Register(ended.Handler(func(context.Context, any) (int64, error) {
 					time.Sleep(2 * time.Millisecond) // Await needs some time to begin its wait
 					return time.Now().UnixNano(), nil
@@ -88,7 +88,7 @@ func BenchmarkAwait(b *testing.B) {
 				}
 				ctx, stop := context.WithCancel(b.Context())
 				done := make(chan error, 1)
-				go func() { done <- r.Work(ctx) }()
+				go func() { done <- r.Work(ctx, runner.WorkOptions{Concurrency: 1}) }()
 				var times []time.Duration
 				b.StartTimer()
 				for range b.N {

@@ -13,7 +13,7 @@ import (
 
 func TestCompletedStepsAreNotRepeated(t *testing.T) {
 	charged, shipped := 0, 0
-	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		receipt, err := Step(ctx, "charge", func(context.Context) (map[string]int, error) {
 			charged++
 			return map[string]int{"receipt": charged}, nil
@@ -48,7 +48,7 @@ func TestCompletedStepsAreNotRepeated(t *testing.T) {
 
 func TestSleepReleasesSlot(t *testing.T) {
 	before, after := 0, 0
-	onFakeTime(t, Options{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+	onFakeTime(t, WorkOptions{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 		if in == "other" {
 			return "", nil
 		}
@@ -124,7 +124,7 @@ func TestAttemptMayHaveOtherStepsThanOneBefore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
-			onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+			onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 				list := test.first
 				if calls++; calls > 1 {
 					list = test.then
@@ -157,7 +157,7 @@ func TestAttemptMayHaveOtherStepsThanOneBefore(t *testing.T) {
 // later steps.
 func TestFunctionMayHandleErrorOfStep(t *testing.T) {
 	var calls []string
-	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		step := func(name string, err error) error {
 			_, got := Step(ctx, name, func(context.Context) (int, error) { calls = append(calls, name); return 1, err })
 			return got
@@ -178,7 +178,7 @@ func TestFunctionMayHandleErrorOfStep(t *testing.T) {
 
 func TestCompletedStepIsKeptWhenItsAttemptIsStopped(t *testing.T) {
 	calls := 0
-	onFakeTime(t, Options{Grace: -1}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+	onFakeTime(t, WorkOptions{Grace: -1}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		calls++
 		n, err := Step(ctx, "long", func(ctx context.Context) (int, error) {
 			if calls == 1 {
@@ -200,7 +200,7 @@ func TestCompletedStepIsKeptWhenItsAttemptIsStopped(t *testing.T) {
 
 func TestManualRetryKeepsStepsOfFailedTask(t *testing.T) {
 	done, fail := 0, true
-	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+	onFakeTime(t, WorkOptions{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		if _, err := Step(ctx, "once", func(context.Context) (int, error) { done++; return done, nil }); err != nil {
 			return "", err
 		}

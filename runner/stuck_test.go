@@ -18,7 +18,7 @@ func ignoreContext(_ context.Context, _ *fakeTimeTest, in string) (string, error
 }
 
 func TestHandlerThatIgnoresItsTimeoutIsStuck(t *testing.T) {
-	onFakeTime(t, Options{}, ignoreContext, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, ignoreContext, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("5m", jobs.Timeout(time.Minute), jobs.MaxAttempts(1)))
 		f.after(time.Minute+9*time.Second, func() { f.wantWait(id, "running") })
 		f.after(time.Minute+11*time.Second, func() { f.wantWait(id, "stuck") })
@@ -36,7 +36,7 @@ func (f *fakeTimeTest) wantWait(id int64, reason string) {
 }
 
 func TestHandlerThatIgnoresItsContextDelaysWorkByFiveSeconds(t *testing.T) {
-	onFakeTime(t, Options{Grace: 10 * time.Second}, ignoreContext, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Grace: 10 * time.Second}, ignoreContext, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("1h"))
 		f.work(time.Minute)
 		testkit.Equal(f.T, "end of Work", time.Since(f.began), time.Minute+15*time.Second)

@@ -43,7 +43,7 @@ func TestWorkerContinuesAfterMachineWasSuspended(t *testing.T) {
 		}
 		return in, nil
 	}
-	onFakeTime(t, Options{Concurrency: 2}, slow, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Concurrency: 2}, slow, func(f *fakeTimeTest) {
 		runs := f.enqueue(work.With("slow", jobs.Timeout(time.Hour)))
 		due := f.enqueue(work.With("due", jobs.In(2*time.Hour)))
 		later := f.enqueue(work.With("later", jobs.In(asleep+5*time.Minute)))

@@ -299,7 +299,7 @@ func TestNextWorkerSetsMissingNextTick(t *testing.T) {
 // time was written by a clock that was years ahead. The retry must start after
 // its delay, and not years later.
 func TestRetryOfClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
 		ahead := now().AddDate(4, 0, 0)
 		before, err := f.store.Register(f.Context(), db.WorkerInfo{ID: db.NewWorkerID(), StartedAt: ahead},

@@ -13,7 +13,7 @@ import (
 // callers usually do not prepare their statements either.
 func BenchmarkEnqueueTx(b *testing.B) {
 	b.StopTimer()
-	r := bench(b, levels[0].sync, 0, 1)
+	r := bench(b, levels[0].sync, 0)
 	handle := app(b, r)
 	ctx := context.Background()
 	spec := noop.With(payload)

@@ -324,7 +324,7 @@ func TestResultOfTransactionalFinishCounts(t *testing.T) {
 // finishes a task also releases the dependents of that task. A task that a
 // transaction enqueues can wait for other tasks like any other task.
 func TestTransactionReleasesDependentsOfItsTask(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Concurrency: 4})
+	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	var mu sync.Mutex
 	var order []int64
@@ -356,7 +356,7 @@ func TestTransactionReleasesDependentsOfItsTask(t *testing.T) {
 	if err := tx.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, runner.WorkOptions{Concurrency: 4})
 	testkit.Equal(t, "state of the last task", runnerkit.Get(t, r, last).State, jobs.Completed)
 	testkit.Equal(t, "order of the starts", order, []int64{1, 2, 3, 4, 5})
 }

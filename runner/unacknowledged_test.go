@@ -35,7 +35,7 @@ func (f *fakeTimeTest) raw(statements ...string) {
 // returned an error. The task is then running according to the database, but
 // the worker does not run it. The worker must give the task back to its queue.
 func TestClaimWithLostConfirmationIsReleased(t *testing.T) {
-	onFakeTime(t, Options{Lease: time.Minute}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Lease: time.Minute}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Hour)))
 		f.after(25*time.Second, func() { // every 10 s a worker searches for tasks that it owns but does not run
 			f.raw(`UPDATE tasks SET state = 'running', generation_id = generation_id + 1, attempt = 1, lease_expires_at = 1 << 47,
@@ -58,7 +58,7 @@ func TestClaimWithLostConfirmationIsReleased(t *testing.T) {
 // fsync fails until the worker has claimed the task and given it back ten
 // times, with growing pauses.
 func TestAtMostOnceTaskStartsWhenItsClaimIsOnDisk(t *testing.T) {
-	onFakeTime(t, Options{Lease: time.Minute, ForeignTriggers: true}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{Lease: time.Minute, ForeignTriggers: true}, nil, func(f *fakeTimeTest) {
 		f.raw(`CREATE TRIGGER no_sync BEFORE UPDATE OF beat_at ON workers
 			WHEN EXISTS (SELECT 1 FROM tasks WHERE state = 'running' AND max_losses = 0 AND generation_id < 20)
 			BEGIN SELECT raise(ABORT, 'the disk of this test is full'); END`)

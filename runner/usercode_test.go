@@ -87,7 +87,7 @@ func TestErrorThatPanicsFailsItsAttemptOnly(t *testing.T) {
 		}
 	}
 	var log safeBuffer
-	r := runnerkit.Open(t, runner.Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Concurrency: 2})
+	r := runnerkit.Open(t, runner.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	single := jobs.Define[string]("single", jobs.MaxAttempts(1))
 	many := jobs.Define[string]("many", jobs.MaxAttempts(1))
 	r.Register(single.Handler(func(_ context.Context, name string) error { return errs[name] }),
@@ -103,7 +103,7 @@ func TestErrorThatPanicsFailsItsAttemptOnly(t *testing.T) {
 			want[runnerkit.Enqueue(t, r, job.With(name)).ID] = name
 		}
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, runner.WorkOptions{Concurrency: 2})
 	for id, name := range want {
 		task := runnerkit.Get(t, r, id)
 		testkit.Equal(t, name+": state", task.State, jobs.Failed)
@@ -148,7 +148,7 @@ func TestHandlerThatPanicsHasItsStackInLog(t *testing.T) {
 
 // TestResultThatPanicsFailsItsTaskOnly encodes the results of a batch.
 func TestResultThatPanicsFailsItsTaskOnly(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{})
 	job := jobs.DefineResult[string, badError]("results", jobs.MaxAttempts(1))
 	r.Register(job.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[string]) ([]badError, error) {
 		results := make([]badError, len(tasks))
@@ -163,7 +163,7 @@ func TestResultThatPanicsFailsItsTaskOnly(t *testing.T) {
 	for _, input := range []string{"panic", "", "goexit"} {
 		runnerkit.Enqueue(t, r, job.With(input))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, runner.WorkOptions{Concurrency: 1})
 	for id, want := range []jobs.State{jobs.Failed, jobs.Completed, jobs.Failed} {
 		testkit.Equal(t, "state", runnerkit.Get(t, r, int64(id+1)).State, want)
 	}
@@ -243,15 +243,16 @@ func onTick(t *testing.T, r *runner.Runner, s jobs.Schedule, function func() (jo
 func (f function) run(t *testing.T, fail func()) {
 	var log safeBuffer
 	o := runner.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}
+	work := runner.WorkOptions{Concurrency: 1}
 	if f.set == nil {
-		o.Liveness = func(runner.Liveness) { fail() }
+		work.Liveness = func(int, bool) { fail() }
 	}
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(quick.Handler(runs))
 		if f.set != nil {
 			f.set(t, r, fail)
 		}
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, work)
 		time.Sleep(11 * time.Second)
 		task, err := r.Enqueue(t.Context(), quick.With(nil))
 		testkit.NoError(t, err)

@@ -1,9 +1,8 @@
 package runner
 
 import (
-	"database/sql"
 	"fmt"
-	"slices"
+	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
@@ -16,34 +15,44 @@ func invalidValue(hint, what string, args ...any) error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(what, args...), Hint: hint}
 }
 
+const orDefault = "0 for the default, or a positive number"
+
 // validate checks the options, after their defaults were set.
 func (o *Options) validate() error {
 	if err := db.ValidPrefix(o.Prefix); err != nil {
 		return err
 	}
 
-	const off = "0 for the default, or a positive number"
+	switch {
+	case o.BusyTimeout < 0:
+		return invalidValue(orDefault, "option BusyTimeout is negative: %v", o.BusyTimeout)
+	case o.Sync < SyncFull || o.Sync > SyncFlash:
+		return invalidValue("Full, Normal or Flash", "unknown level %d of Sync", o.Sync)
+	case o.WriteEvery < 0:
+		return invalidValue(orDefault, "option WriteEvery is negative: %v", o.WriteEvery)
+	}
+
+	return nil
+}
+
+// validate checks the options, after their defaults were set. write is
+// Options.WriteEvery.
+func (o *WorkOptions) validate(write time.Duration) error {
 	switch {
 	case o.Concurrency < 0:
-		return invalidValue(off, "option Concurrency is negative: %d", o.Concurrency)
-	case o.BusyTimeout < 0:
-		return invalidValue(off, "option BusyTimeout is negative: %v", o.BusyTimeout)
+		return invalidValue(orDefault, "option Concurrency is negative: %d", o.Concurrency)
 	case o.Timeout < 0:
-		return invalidValue(off, "option Timeout is negative: %v", o.Timeout)
-	case o.Sync < SyncFull || o.Sync > SyncFlash:
-		return invalidValue("SyncFull, SyncNormal or SyncFlash", "unknown level %d of Sync", o.Sync)
-	case o.WriteEvery < 0 || o.WriteEvery > o.Lease/2:
-		return invalidValue(fmt.Sprintf("a time up to half of the lease, which is %v", o.Lease), "invalid WriteEvery %v", o.WriteEvery)
+		return invalidValue(orDefault, "option Timeout is negative: %v", o.Timeout)
 	case o.Lease < shortestLease:
 		return invalidValue("at least 5s", "lease %v is too short", o.Lease)
-	case o.Driver != "" && !slices.Contains(sql.Drivers(), o.Driver):
-		return invalidValue("a name that the program has passed to sql.Register", "unknown Driver %q of database/sql", o.Driver)
+	case write > o.Lease/2:
+		return invalidValue(fmt.Sprintf("a time up to half of the lease, which is %v", o.Lease), "invalid WriteEvery %v", write)
 	}
 
 	return validQueueMax(o.Queues)
 }
 
-// validQueueMax checks Options.Queues.
+// validQueueMax checks WorkOptions.Queues.
 func validQueueMax(queues []QueueMax) error {
 	seen := map[string]bool{}
 	for _, q := range queues {

@@ -14,21 +14,19 @@ import (
 )
 
 // Work runs tasks until ctx ends. Then it starts nothing more and gives the
-// running attempts Options.Grace to end. Work stops attempts that take longer.
-// Their tasks go back to their queues, and these attempts do not count. Then
-// Work returns nil. A handler that ignores the end of its context delays Work
-// by 5 s after Grace, and its goroutine outlives Work. A command that ignores
-// SIGTERM delays Work by its KillAfter and at most 5 s more. Work returns an
-// error when the database can no longer be used, jobs.ErrShutdown when Abort
-// ended the work, and jobs.ErrInvalid when no job is registered. A Runner has
-// at most one Work at a time: a second call returns jobs.ErrConflict.
-func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false, nil) }
-
-// WorkUntilEmpty does what Work does, but it also returns when nothing runs and
-// no task is due. It also runs tasks that become due before it returns. The
-// errors are those of Work, such as jobs.ErrInvalid, jobs.ErrConflict and
-// jobs.ErrShutdown.
-func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true, nil) }
+// running attempts WorkOptions.Grace to end. Work stops attempts that take
+// longer. Their tasks go back to their queues, and these attempts do not count.
+// Then Work returns nil. A handler that ignores the end of its context delays
+// Work by 5 s after Grace, and its goroutine outlives Work. A command that
+// ignores SIGTERM delays Work by its KillAfter and at most 5 s more.
+//
+// Work returns an error when the database can no longer be used,
+// jobs.ErrShutdown when Abort ended the work, and jobs.ErrInvalid for an
+// invalid option or when no job is registered. A Runner has at most one Work at
+// a time: a second call returns jobs.ErrConflict.
+func (r *Runner) Work(ctx context.Context, options WorkOptions) error {
+	return r.work(ctx, options, nil)
+}
 
 // Abort ends the current Work without a grace period. It kills the attempts,
 // and their tasks go back to their queues. Work then returns jobs.ErrShutdown.
@@ -40,9 +38,13 @@ func (r *Runner) Abort() {
 	}
 }
 
-// work implements Work and WorkUntilEmpty. With one, it adds that task and runs
-// no other.
-func (r *Runner) work(ctx context.Context, untilEmpty bool, one *db.OneTask) error {
+// work implements Work. With one, it adds that task and runs no other.
+func (r *Runner) work(ctx context.Context, o WorkOptions, one *db.OneTask) error {
+	o = o.withDefaults(r.options.Sync)
+	if err := o.validate(r.options.WriteEvery); err != nil {
+		return err
+	}
+
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 
@@ -75,14 +77,14 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *db.OneTask) err
 
 	// While r.abort is set, nobody changes the handlers, the middleware and the
 	// functions of schedules: see beforeWork.
-	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty, one)
+	e, err := r.newEngine(ctx, aborted.Done(), o, one)
 	if e == nil && ctx.Err() != nil {
 		return nil
 	} else if e == nil {
 		return err
 	}
 
-	r.store.SetBrief(untilEmpty)
+	r.store.SetBrief(o.UntilEmpty)
 	if one == nil {
 		return e.Run(ctx, aborted)
 	}
@@ -99,13 +101,13 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, one *db.OneTask) err
 // the one who runs this process may write the database. It also returns an
 // error if someone has added triggers or indexes to runner's own tables, or if
 // a crash has left the file damaged.
-func (r *Runner) mayWork(ctx context.Context) error {
-	if _, commands := r.handlers[jobs.CommandJob]; commands && !r.options.InsecurePerms {
+func (r *Runner) mayWork(ctx context.Context, o *WorkOptions) error {
+	if _, commands := r.handlers[jobs.CommandJob]; commands && !o.InsecurePerms {
 		if err := db.Insecure(r.Path(), os.Geteuid()); err != nil {
 			return err
 		}
 	}
-	if !r.options.ForeignTriggers {
+	if !o.ForeignTriggers {
 		if err := r.store.Foreign(ctx); err != nil {
 			return err
 		}
@@ -124,21 +126,13 @@ const (
 
 // newEngine makes the engine for a call of Work. While the disk is full, it
 // waits for free space.
-func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, one *db.OneTask) (*engine.Engine, error) {
-	if err := r.mayWork(ctx); err != nil {
+func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, o WorkOptions, one *db.OneTask) (*engine.Engine, error) {
+	if err := r.mayWork(ctx, &o); err != nil {
 		return nil, err
 	}
 
-	o := r.options
-	options := engine.Options{Owner: r, Store: r.store, Log: r.log, Version: Version,
-		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, UntilEmpty: untilEmpty,
-		Concurrency: o.Concurrency,
-		Queues:      o.Queues,
-		Grace:       o.Grace, Lease: o.Lease, WriteEvery: o.WriteEvery,
-		Timeout: o.Timeout, OutputLimit: o.OutputLimit,
-		LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,
-		KeepFailed: o.KeepFailed, Hooks: o.Hooks,
-		Liveness: o.Liveness, LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}
+	options := engine.Options{Owner: r, Store: r.store, Log: r.log, Version: Version, Handlers: r.wrapped(), PrepareTick: r.prepareTick,
+		OnTick: r.onTick, WriteEvery: r.options.WriteEvery, WorkOptions: engine.WorkOptions(o)}
 	if one != nil {
 		options.Only, options.Stdin = -1, one.Stdin
 	}

@@ -99,7 +99,7 @@ func TestCancelStopsRunningCommand(t *testing.T) {
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- r.Work(ctx) }()
+	go func() { done <- r.Work(ctx, runner.WorkOptions{}) }()
 	err := r.Changes(t.Context(), func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil })
 	if err != nil {
 		t.Fatal(err)
@@ -120,13 +120,13 @@ func TestCancelStopsRunningCommand(t *testing.T) {
 }
 
 func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Grace: 10 * time.Millisecond})
+	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	begun := filepath.Join(t.TempDir(), "begun")
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `touch "$0"; exec sleep 600`, begun}}.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- r.Work(ctx) }()
+	go func() { done <- r.Work(ctx, runner.WorkOptions{Grace: 10 * time.Millisecond}) }()
 	testkit.Eventually(t, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
 	stop()
 	if err := <-done; err != nil {
@@ -170,13 +170,13 @@ func TestCommandThatAnswersTermWithExitZero(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := runnerkit.Open(t, runner.Options{Grace: 10 * time.Millisecond})
+			r := runnerkit.Open(t, runner.Options{})
 			r.Register(runner.Commands(runner.CommandOptions{}))
 			begun := filepath.Join(t.TempDir(), "begun")
 			task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, begun}}.With(test.options...))
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
-			go func() { done <- r.Work(ctx) }()
+			go func() { done <- r.Work(ctx, runner.WorkOptions{Grace: 10 * time.Millisecond}) }()
 			testkit.Eventually(t, "the command", func() bool { _, err := os.Stat(begun); return err == nil })
 			test.end(t, r, task.ID, stop)
 			if err := <-done; err != nil {
@@ -198,7 +198,7 @@ func TestAbortKillsCommands(t *testing.T) {
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 600"}}.With())
 	done := make(chan error, 1)
-	go func() { done <- r.Work(t.Context()) }()
+	go func() { done <- r.Work(t.Context(), runner.WorkOptions{}) }()
 	if err := r.Changes(t.Context(), func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestWorkReportsAbortDuringDrain(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		stop = cancel
 		runnerkit.Enqueue(t, r, quick.With(nil))
-		testkit.ErrorIs(t, r.Work(ctx), jobs.ErrShutdown)
+		testkit.ErrorIs(t, r.Work(ctx, runner.WorkOptions{}), jobs.ErrShutdown)
 		cancel()
 	}
 }
@@ -241,7 +241,7 @@ func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 	task := runnerkit.Enqueue(t, r, command.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- r.Work(ctx) }()
+	go func() { done <- r.Work(ctx, runner.WorkOptions{}) }()
 	var pid int
 	for pid == 0 {
 		time.Sleep(time.Millisecond) // the command writes its pid during these sleeps
@@ -282,7 +282,7 @@ func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 // all in use. The worker claims from the queues that it knows, and looks for
 // new queues from time to time.
 func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
-	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 1})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.SyncNormal})
 	if err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
 		}
 		return nil
 	}))
-	if err := r.Work(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Equal(t, "found the task of the other process", found, true)
@@ -320,11 +320,11 @@ func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds checks that WorkUntilEmpty
+// TestUntilEmptyRunsTasksThatAnotherProcessAdds checks that UntilEmpty
 // notices the commits of other processes, too.
-func TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds(t *testing.T) {
+func TestUntilEmptyRunsTasksThatAnotherProcessAdds(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Concurrency: 2})
+	r := runnerkit.Open(t, runner.Options{})
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -344,7 +344,7 @@ func TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds(t *testing.T) {
 	runnerkit.Enqueue(t, r, first.With(nil))
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	testkit.NoError(t, r.WorkUntilEmpty(ctx))
+	testkit.NoError(t, r.Work(ctx, runner.WorkOptions{Concurrency: 2, UntilEmpty: true}))
 	if ctx.Err() != nil {
 		t.Errorf("got %v, want the end of both tasks before the deadline", ctx.Err())
 	}

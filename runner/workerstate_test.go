@@ -11,7 +11,7 @@ import (
 )
 
 func TestWorkersHaveStateOfTimeOfCall(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		w, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "web1", Slots: 1, Lease: time.Minute, StartedAt: now()}, nil)
 		testkit.NoError(f.T, err)
 		want := func(states ...string) {
@@ -38,7 +38,7 @@ func TestWorkersHaveStateOfTimeOfCall(t *testing.T) {
 
 // TestWorkersHaveEveryField registers a worker with a value in each field.
 func TestWorkersHaveEveryField(t *testing.T) {
-	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
+	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		w, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "w", Host: "h", BootID: "b", PID: 7, Namespace: "n", User: "ann",
 			UID: 1000, Version: "v", Slots: 1, Queues: []jobs.QueueMax{{Queue: "q"}}, Lease: time.Minute,
 			StartedAt: now(), Jobs: []string{"work"}},

@@ -83,7 +83,7 @@ var layers = []layer{
 		"internal/errcode", "jobs", "runner/internal/cron",
 		"runner/internal/engine", "runner/internal/exec"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
-	{path: "test/testkit/runnerkit", ours: []string{"runner", "test/testkit",
+	{path: "test/testkit/runnerkit", ours: []string{"runner", "db", "test/testkit",
 		"jobs"}}, // only tests import this package
 	{path: "test/testkit/pgkit", ours: []string{"test/pgserver", "test/testkit",
 		"db/schema"}, // only tests import this package

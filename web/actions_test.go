@@ -30,7 +30,7 @@ func ids(list ...int64) (texts []string) {
 func TestSelectionIsRetriedAndDeleted(t *testing.T) {
 	r := open(t)
 	a, b, c := shell(t, r, "exit 22"), shell(t, r, "exit 3"), shell(t, r, "exit 4")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	status, body := s.post("/actions/retry", url.Values{"id": ids(a, b), "back": {"/tasks?q=state:failed"}})
 	testkit.Contains(t, body, "2 tasks retried", fmt.Sprintf("runner retry %d %d", a, b), `value="state:failed"`)
@@ -60,7 +60,7 @@ func TestSelectionIsRetriedAndDeleted(t *testing.T) {
 func TestRunningTaskIsCancelledAfterQuestion(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "sleep 600")
-	defer runnerkit.Work(t, r)()
+	defer runnerkit.Work(t, r, web1)()
 	testkit.Eventually(t, "the task runs", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, web.ServerOptions{})
 	_, body := s.post("/actions/retry", url.Values{"id": ids(id), "back": {"/"}})
@@ -91,7 +91,7 @@ func TestActionChangesOnlyTasksOfItsQuestion(t *testing.T) {
 	r := open(t)
 	fail := func() (id int64) {
 		id = shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.Queue("media"))
-		runnerkit.Drain(t, r)
+		runnerkit.Drain(t, r, web1)
 		return id
 	}
 	old := []int64{fail(), fail(), fail(), fail()}
@@ -113,7 +113,7 @@ func TestActionChangesOnlyTasksOfItsQuestion(t *testing.T) {
 		_, body = s.post("/actions/retry", form)
 		testkit.Contains(t, body, fmt.Sprintf("%d tasks retried", len(old)-1))
 		testkit.Equal(t, name+": state of a task that failed after the question", state(t, r, added), jobs.Failed)
-		runnerkit.Drain(t, r)
+		runnerkit.Drain(t, r, web1)
 		old = append(old[1:], added)
 	}
 
@@ -136,7 +136,7 @@ func TestActionOnSearchAsksFirst(t *testing.T) {
 		shell(t, r, "exit 1", jobs.Queue("media"))
 	}
 	other := shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	form := url.Values{"query": {"queue:media since:1d"}, "back": {"/tasks?q=queue:media"}}
 	status, body := s.post("/actions/retry", form)
@@ -210,7 +210,7 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1", jobs.Queue("media"))
 	daily(t, r, "nightly")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	testkit.NoError(t, r.Pause(t.Context(), "", "media"))
 	s := serve(t, r, web.ServerOptions{Options: web.Options{ReadOnly: true}})
 	for _, route := range routes {
@@ -236,7 +236,7 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 func TestNoGetChangesDatabase(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "echo hello; exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?mode=ro")
 	testkit.NoError(t, err)

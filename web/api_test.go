@@ -42,7 +42,7 @@ func TestAPIWithCurl(t *testing.T) {
 		shell(t, r, "exit 4", jobs.Queue("media"), jobs.Label(`clip "a", b`))
 	}
 	shell(t, r, "true")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	token := "Authorization: Bearer " + s.token
 
@@ -106,7 +106,7 @@ func TestAPIWithPython(t *testing.T) {
 	for range 5 {
 		shell(t, r, "echo 'no space, \"left\"' >&2; exit 1", jobs.Queue("media"))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	const program = `
 import csv, io, json, re, sys, urllib.error, urllib.request
@@ -150,7 +150,7 @@ print(get("/api/v1/tasks", "DELETE")[0])
 func TestAPIHidesArguments(t *testing.T) {
 	r := open(t)
 	shell(t, r, "echo secret; exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serveEmbedded(t, r, web.Options{BasePath: "/x", HideArgs: true})
 	status, body := s.get("/api/v1/tasks")
 	testkit.Equal(t, "status", status, http.StatusOK)
@@ -225,7 +225,7 @@ func TestCSVRunsNoFormulas(t *testing.T) {
 	for _, label := range []string{`=HYPERLINK("http://evil.example/","x")`, "+1", "-1+1", "@SUM(A1)", "a=b"} {
 		shell(t, r, `printf '%s' '=cmd|A0'; exit 1`, jobs.Label(label), jobs.Priority(-5))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	rows, err := csv.NewReader(strings.NewReader(s.page("/api/v1/tasks?format=csv"))).ReadAll()
 	testkit.NoError(t, err)

@@ -158,7 +158,7 @@ func TestUnknownHostIsRejected(t *testing.T) {
 func TestRequestsFromAnotherSiteAreRejected(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	for name, s := range map[string]*site{"serve": serve(t, r, web.ServerOptions{}),
 		"library": serveEmbedded(t, r, web.Options{BasePath: "/admin"})} {
 		for header, value := range map[string]string{"Origin": "http://evil.com", "Sec-Fetch-Site": "cross-site"} {

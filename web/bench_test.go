@@ -8,7 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
-	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
 )
 
@@ -76,7 +76,7 @@ func BenchmarkOpenTabs(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.ResetTimer()
-			testkit.NoError(b, r.WorkUntilEmpty(context.Background()))
+			runnerkit.Drain(b, r, web1)
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 		})
 	}

@@ -23,7 +23,7 @@ func TestListHasPagesWithoutJavaScript(t *testing.T) {
 	for range 60 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.open("/")
@@ -85,7 +85,7 @@ func TestAllActionsWorkWithoutJavaScript(t *testing.T) {
 		shell(t, r, "exit 1", jobs.Queue("media"))
 	}
 	daily(t, r, "nightly")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	has := func(selector, text string) {
@@ -140,9 +140,9 @@ func TestHostileTextDoesNothingInBrowser(t *testing.T) {
 	}
 	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell(script).With(jobs.Label(image))}
 	testkit.NoError(t, r.Schedule(t.Context(), schedule))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	running := shell(t, r, "echo '"+script+image+"'; exec sleep 60", jobs.Label(image))
-	stop := runnerkit.Work(t, r)
+	stop := runnerkit.Work(t, r, web1)
 	defer stop()
 	defer func() { r.Cancel(t.Context(), []int64{running}, runner.CancelOptions{}) }()
 	testkit.Eventually(t, "it runs", func() bool { return state(t, r, running) == jobs.Running })
@@ -173,10 +173,10 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	b.screen(1280, "light") // the window is large enough for all rows
-	stop := runnerkit.Work(t, r)
+	stop := runnerkit.Work(t, r, web1)
 	defer stop()
 	seen := func(id int64) { // seen waits until the number of tasks on the page includes this task
 		t.Helper()

@@ -18,7 +18,7 @@ func failures(t *testing.T, r *runner.Runner, queue string, status, n int) {
 	for range n {
 		shell(t, r, fmt.Sprintf("exit %d", status), jobs.Queue(queue))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 }
 
 func TestGroupsHoldStillUnderMouse(t *testing.T) {
@@ -42,7 +42,7 @@ func TestGroupsHoldStillUnderMouse(t *testing.T) {
 func TestProblemsHoldStillUnderMouse(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	stop := runnerkit.Work(t, r) // without a worker, the page would show one more problem
+	stop := runnerkit.Work(t, r, web1) // without a worker, the page would show one more problem
 	defer stop()
 	failures := func(queue string, n int) {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestNoRowHasIdOfAnotherElement(t *testing.T) {
 		s := jobs.Schedule{Name: name, Cron: "0 3 * * *", Spec: jobs.Shell("true").With(jobs.Queue(name))}
 		testkit.NoError(t, r.Schedule(t.Context(), s))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	for _, path := range []string{"/", "/schedules", "/tasks", "/tasks?q=state:failed&sort=cause"} {
 		b.open(path)

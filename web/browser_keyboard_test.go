@@ -15,7 +15,7 @@ func TestPagesCanBeUsedWithKeyboard(t *testing.T) {
 	for range 3 {
 		shell(t, r, "exit 1")
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
 	key := func(keys ...string) {

@@ -26,7 +26,7 @@ func TestListHoldsStillUnderMouse(t *testing.T) {
 	b.until("the list counts the new tasks", "!$('#fresh').hidden && $('#fresh').textContent === '3 new ↑'")
 	testkit.Equal(t, "sign of the page", eval[string](b, "$('#live').textContent.trim() + ' ' + $('#live').className"), "● held amber")
 	testkit.Equal(t, "rows", eval[int](b, "$$('#rows tbody tr').length"), 1)
-	runnerkit.Drain(t, r) // the task ends, so the list shows another state
+	runnerkit.Drain(t, r, web1) // the task ends, so the list shows another state
 	b.until("the shown row is up to date", "$('#t1').textContent.includes('completed')")
 	b.shot("held-1280-light")
 	b.run(chromedp.Click("#fresh"))
@@ -49,7 +49,7 @@ func TestKeysActOnSelection(t *testing.T) {
 	for range 4 {
 		shell(t, r, "exit 1")
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	b.open("/tasks?q=state:failed")
 	b.run(chromedp.WaitVisible(".tools"))
@@ -70,7 +70,7 @@ func TestActionsStayInView(t *testing.T) {
 	for n := range 50 {
 		shell(t, r, fmt.Sprintf("exit %d", n+1))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range []int{390, 1280} {
 		b.screen(width, "light")
@@ -87,7 +87,7 @@ func TestActionsStayInView(t *testing.T) {
 func TestListOffersNoActionThatIsRefused(t *testing.T) {
 	r := open(t)
 	shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	shell(t, r, "true")
 	s := serve(t, r, webOptions)
 	for query, test := range map[string]struct{ offered, refused []string }{

@@ -31,7 +31,7 @@ func TestFinishedLogOpensAtItsEndInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	id := shell(t, r, `seq 3000; for i in 1 2 3; do echo "  at frame $i" >&2; done; echo "ValueError: no such user" >&2; exit 1`)
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", id)), `Only the last <span id="shown">1,000 lines</span> are shown`,
 		"Last lines of stderr")
@@ -54,7 +54,7 @@ func TestFinishedLogOpensAtItsEndInBrowser(t *testing.T) {
 func TestLogOfManySmallPiecesIsComplete(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	write(t, r, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
 		INSERT INTO output (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 		SELECT ?1, (SELECT generation_id FROM attempts WHERE task_id = ?1), i, 1, 1, 1000 * i, CAST('line ' || i || char(10) AS BLOB), 0
@@ -83,7 +83,7 @@ func TestLiveLogShowsEveryLineInBrowser(t *testing.T) {
 	id := shell(t, r, fmt.Sprintf(`echo 'begin of the log'; while [ ! -e %[1]s/go ]; do sleep 0.05; done
 		for i in $(seq 0 %[2]d); do seq $((i*100+1)) $((i*100+100)); sleep 0.09; done; echo oops >&2; printf 'no newline'; exit 3`,
 		dir, seconds*10-1), jobs.OutputLimit(16<<20), jobs.MaxAttempts(1))
-	stop := sync.OnceFunc(runnerkit.Work(t, r))
+	stop := sync.OnceFunc(runnerkit.Work(t, r, web1))
 	t.Cleanup(stop)
 	b.open(fmt.Sprintf("/tasks/%d", id))
 	b.until("output is followed", "document.querySelector('#box .out')?.textContent.includes('begin of the log')")
@@ -127,7 +127,7 @@ func TestNextAttemptIsFollowedInBrowser(t *testing.T) {
 	dir := t.TempDir()
 	id := shell(t, r, fmt.Sprintf(`n=$(($(ls %[1]s | wc -l) + 1)); seq 1500; echo "attempt $n"
 		while [ ! -e %[1]s/go$n ]; do sleep 0.05; done; seq 1200; exit 4`, dir))
-	stop := sync.OnceFunc(runnerkit.Work(t, r))
+	stop := sync.OnceFunc(runnerkit.Work(t, r, web1))
 	t.Cleanup(func() { touch(t, dir+"/go1"); touch(t, dir+"/go2"); stop() })
 	testkit.Eventually(t, "the output is longer than what the page shows", func() bool {
 		text := s.page(fmt.Sprintf("/tasks/%d", id))
@@ -165,7 +165,7 @@ func TestFollowedLogContinuesAfterCursor(t *testing.T) {
 func continueLog(t *testing.T, script string) {
 	r := open(t)
 	id := shell(t, r, script)
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	lines := func(query string) (text, cursor string) {
 		t.Helper()

@@ -30,7 +30,7 @@ func TestQuestionsFitInBrowser(t *testing.T) {
 	for range 2 {
 		shell(t, r, "echo "+long+" >&2; exit 1", jobs.Queue(strings.Repeat("media-", 16)))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range widths {
 		for _, theme := range looks() {
@@ -53,7 +53,7 @@ func TestGroupsShowTheirTimesOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1", jobs.Queue("mail"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range widths {
 		b.screen(width, "light")
@@ -66,13 +66,13 @@ func TestGroupsShowTheirTimesOnTelephone(t *testing.T) {
 func TestNamesOfWorkersAreOnOneLine(t *testing.T) {
 	t.Parallel()
 	const name = "batch-worker-17.eu-central-1.example:811" // 40 characters
-	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 8, Name: name})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	dir := t.TempDir()
 	for range 4 {
 		shell(t, r, "while [ ! -e "+dir+"/go ]; do sleep 0.05; done", jobs.Label("a-label-of-a-usual-length"))
 	}
-	stop := runnerkit.Work(t, r)
+	stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 8, Name: name})
 	defer stop()
 	defer touch(t, dir+"/go")
 	b := browse(t, serve(t, r, webOptions))
@@ -94,7 +94,7 @@ func TestNamesOfWorkersAreOnOneLine(t *testing.T) {
 func TestProblemOfFailedTasksLeadsToTheirGroups(t *testing.T) {
 	r := open(t)
 	shell(t, r, "exit 1", jobs.Queue("mail"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	testkit.Contains(t, serve(t, r, webOptions).page("/"), `href="/tasks?q=state%3Afailed%20queue%3Amail%20since%3A1d&amp;sort=cause"`)
 }
 
@@ -123,7 +123,7 @@ func TestRowsOfSchedulesAreLowOnTelephone(t *testing.T) {
 			if _, err := r.RunSchedule(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
-			runnerkit.Drain(t, r)
+			runnerkit.Drain(t, r, web1)
 		}
 	}
 	testkit.NoError(t, r.PauseSchedule(t.Context(), "report"))
@@ -143,7 +143,7 @@ func TestQueuesShowTheirFailuresOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	b.screen(390, "light")
 	b.open("/")
@@ -157,7 +157,7 @@ func TestBarOfActionsIsLowOnTelephone(t *testing.T) {
 	for n := range 50 {
 		shell(t, r, fmt.Sprintf("exit %d", n+1))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	b.screen(390, "light")
 	b.open("/tasks?q=state:failed")
@@ -175,7 +175,7 @@ func TestOrdersStandApartFromStates(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range widths {
 		b.screen(width, "light")
@@ -195,7 +195,7 @@ func TestPagesSayWhatTheyCount(t *testing.T) {
 	for range 3 {
 		shell(t, r, "true", jobs.Label("nightly"))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	testkit.Contains(t, s.page("/"), "<span>Completed 24h</span><b>3</b> <small>runs</small>",
 		"A bar counts each end of a task. Its list lacks tasks that were retried or deleted since.")

@@ -24,7 +24,7 @@ func TestActionSurvivesEndOfSessionInBrowser(t *testing.T) {
 	b := browse(t, s)
 	b.screen(1280, "light")
 	id := shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	path := fmt.Sprintf("/tasks/%d", id)
 	b.open(path)
 	b.run(chromedp.Click("#live")) // stop the updates, because an update without a session would show the sign-in page too early
@@ -50,7 +50,7 @@ func TestUpdateKeepsActionThatIsSentInBrowser(t *testing.T) {
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
 	id := shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b.open(fmt.Sprintf("/tasks/%d", id))
 	call(b, network.ClearBrowserCookies, cdp.Empty{})
 	eval[bool](b, `(() => {
@@ -71,7 +71,7 @@ func TestQuestionOfLostActionChangesNothing(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "exit 1")
 	daily(t, r, "s")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	for _, test := range []struct{ action, form, want string }{
 		{"retry", "id=1", "Retry task 1?"},
@@ -127,7 +127,7 @@ func TestLostServerIsShownInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	b.screen(1280, "light")
 	b.expect("ERR_INTERNET_DISCONNECTED")

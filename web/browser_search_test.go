@@ -20,7 +20,7 @@ func TestZoneIsChosenWithOneClick(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	shell(t, r, "true")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	b.screen(1280, "light")
 	call(b, timezoneOverride, map[string]any{"timezoneId": "Asia/Tokyo"})
@@ -51,7 +51,7 @@ func TestKeysCancelAndDelete(t *testing.T) {
 	r := open(t)
 	first, second := shell(t, r, "true"), shell(t, r, "exit 1", jobs.Queue("other"))
 	testkit.NoError(t, r.Pause(t.Context(), "wait", "default"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	press := func(path string, keys ...string) {
 		t.Helper()
@@ -128,9 +128,9 @@ func TestDrawingOfDependenciesIsReachedWithKeyboard(t *testing.T) {
 
 func TestLiveRegionSpeaksNewProblemsOnly(t *testing.T) {
 	t.Parallel()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 2, Name: "web1:811"})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	stop := runnerkit.Work(t, r)
+	stop := runnerkit.Work(t, r, web1)
 	defer stop()
 	fail := func(queue string) {
 		t.Helper()

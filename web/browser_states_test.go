@@ -19,9 +19,9 @@ import (
 func busyVisits(t *testing.T, r *runner.Runner, b *browser) []visit {
 	t.Helper()
 	failed := shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.Queue("mail"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	daily(t, r, "s")
-	stop := sync.OnceFunc(runnerkit.Work(t, r))
+	stop := sync.OnceFunc(runnerkit.Work(t, r, web1))
 	dir := t.TempDir()
 	running := shell(t, r, "for i in $(seq 30); do echo \"line $i of the output\"; done; echo 'a warning' >&2; while [ ! -e "+dir+
 		"/go ]; do sleep 0.1; done", jobs.Label("a task that runs"))

@@ -38,7 +38,7 @@ func TestFromAlertToTracebackAndRepair(t *testing.T) {
 		shell(t, r, "seq 1 400; printf '"+trace+"' >&2; exit 1", jobs.Queue("mail"))
 	}
 	shell(t, r, "exit 3", jobs.Queue("mail"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range []int{390, 1280} {
 		b.screen(width, "dark")
@@ -58,6 +58,6 @@ func TestFromAlertToTracebackAndRepair(t *testing.T) {
 		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
 		testkit.Equal(t, "error", err, nil)
 		testkit.Equal(t, "pending tasks", n, 12)
-		runnerkit.Drain(t, r) // the tasks fail again
+		runnerkit.Drain(t, r, web1) // the tasks fail again
 	}
 }

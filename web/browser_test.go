@@ -283,7 +283,7 @@ func TestLiveUpdatesInBrowser(t *testing.T) {
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
 	b.screen(1280, "light")
-	stop := sync.OnceFunc(runnerkit.Work(t, r))
+	stop := sync.OnceFunc(runnerkit.Work(t, r, web1))
 	t.Cleanup(stop)
 	dir := t.TempDir()
 	id := shell(t, r, "echo one; echo '<b>two</b>'; trap 'exit 5' TERM; while [ ! -e "+dir+
@@ -324,7 +324,7 @@ func TestManyTasksAreRetriedByQuery(t *testing.T) {
 	for range 118 {
 		shell(t, r, "exit 1", jobs.Queue("media"))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	b := browse(t, s)
 	for name, script := range map[string]bool{"with": true, "without": false} {
@@ -337,6 +337,6 @@ func TestManyTasksAreRetriedByQuery(t *testing.T) {
 		if n != 118 || err != nil {
 			t.Errorf("%s JavaScript: got %d pending tasks, error %v; want 118", name, n, err)
 		}
-		runnerkit.Drain(t, r)
+		runnerkit.Drain(t, r, web1)
 	}
 }

@@ -47,7 +47,7 @@ func TestFailuresHaveScaleOfTheirOwn(t *testing.T) {
 	for range 3 {
 		shell(t, r, "exit 1")
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	write(t, r, `INSERT INTO counters (queue, state, minute, n) SELECT queue, 'completed', minute, 40 FROM counters WHERE state = 'failed'`)
 	s := serve(t, r, webOptions)
 	text := s.page("/?range=1h")
@@ -88,7 +88,7 @@ func TestChartInBrowser(t *testing.T) {
 	r := open(t)
 	shell(t, r, "exit 1")
 	shell(t, r, "true")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	b.open("/?range=1h")
 	eval[string](b, `document.querySelector(".bars a:not([tabindex])").focus() || ""`)
@@ -107,7 +107,7 @@ func TestChartInBrowser(t *testing.T) {
 func TestTimesAreInZoneOfBrowser(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	for _, name := range []string{"Asia/Kolkata", "UTC"} {
 		status, body := s.get("/zone?zone=" + name + "&back=/%3Frange=1h")

@@ -36,7 +36,7 @@ func places(text string) (x, y map[string]int, order []string) {
 func TestDependenciesOfTaskAreDrawn(t *testing.T) {
 	r := open(t)
 	load := shell(t, r, "true", jobs.Label("load"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	clean := shell(t, r, "true", jobs.Label("clean"), jobs.DependsOn(load))
 	check := shell(t, r, "true", jobs.Label("check"), jobs.DependsOnAny(load))
 	merge := shell(t, r, "true", jobs.Label("merge <1>"), jobs.DependsOn(clean, check))
@@ -145,11 +145,11 @@ func TestDrawingsInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	many(t, r, 90, func(i int) jobs.Spec { return jobs.Shell(fmt.Sprintf("exit %d", i%20/19)).With(jobs.MaxAttempts(1)) })
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	spread(t, r)
 	load := shell(t, r, "true", jobs.Label("load yesterday from the shop"))
 	failed := shell(t, r, "exit 1", jobs.Label("check stock"), jobs.MaxAttempts(1))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	clean := shell(t, r, "true", jobs.Label("clean"), jobs.DependsOn(load))
 	prices := shell(t, r, "true", jobs.Label("prices"), jobs.DependsOn(load))
 	merge := shell(t, r, "true", jobs.Label("merge"), jobs.DependsOn(clean, prices), jobs.DependsOnAny(failed))
@@ -162,7 +162,7 @@ func TestDrawingsInBrowser(t *testing.T) {
 	}
 	testkit.NoError(t, r.Pause(t.Context(), "", "default"))
 	film := shell(t, r, "sleep 60", jobs.Queue("media"), jobs.Label("holiday.mov"))
-	runnerkit.Work(t, r)
+	runnerkit.Work(t, r, web1)
 	t.Cleanup(func() { // else the worker waits for it
 		_, _ = r.Cancel(context.WithoutCancel(t.Context()), []int64{film}, runner.CancelOptions{})
 	})

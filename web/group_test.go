@@ -25,7 +25,7 @@ func TestOverviewShowsCauseOfFailures(t *testing.T) {
 	}
 	shell(t, r, "echo 'no route to host' >&2; exit 1", jobs.Queue("mail"))
 	shell(t, r, "exit 3", jobs.Queue("bulk"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	page := serve(t, r, webOptions).page("/")
 	testkit.Contains(t, page, `<span class="cause">most of them exit 1 · 535 authentication failed for user `,
 		`<span class="cause">exit 3</span>`)
@@ -62,14 +62,14 @@ func TestGroupsFollowFailures(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "again")
 	script := "if [ -e " + mark + " ]; then echo 'disk is full' >&2; else touch " + mark + "; echo 'no route to host' >&2; fi; exit 1"
 	a, b := shell(t, r, script), shell(t, r, "echo 'no route to host' >&2; exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	const path = "/tasks?q=state:failed&sort=cause&n="
 	testkit.Contains(t, s.page(path+"1"), "2 failed tasks in 1 group")
 	if _, err := r.Retry(t.Context(), []int64{a}, 0); err != nil {
 		t.Fatal(err)
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	testkit.Contains(t, s.page(path+"2"), "2 failed tasks in 2 groups", "disk is full")
 	if _, err := r.Delete(t.Context(), []int64{b}); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestGroupIsListOfItsTasks(t *testing.T) {
 		shell(t, r, fmt.Sprintf("echo '535 authentication failed for user %d' >&2; exit 1", i), jobs.Queue(queue))
 	}
 	shell(t, r, "echo 'no route to host' >&2; exit 1", jobs.Queue("mail"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	write(t, r, "UPDATE tasks SET finished_at = finished_at - 864000000 WHERE id = 4") // ten days ago
 	write(t, r, "UPDATE tasks SET finished_at = finished_at - 7200000 WHERE id = 1")
 	s := serve(t, r, webOptions)
@@ -142,7 +142,7 @@ func TestGroupOfFailuresIsRetriedInBrowser(t *testing.T) {
 	for range 2 {
 		shell(t, r, "echo 'no route to host' >&2; exit 1")
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range widths {
 		b.screen(width, "light")

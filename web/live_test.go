@@ -58,7 +58,7 @@ func TestOpenPageIsNotifiedOfChanges(t *testing.T) {
 func TestOutputIsDownloadedUnchanged(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, `printf 'a\033[31mb\000\377\n'; exit 1`)
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	status, body, header := s.do(s.request("GET", fmt.Sprintf("/tasks/%d/log", id), nil))
 	testkit.Equal(t, "status", status, http.StatusOK)
@@ -76,7 +76,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
 	id := shell(t, r, "echo one; echo two >&2; while [ ! -e "+dir+"/go ]; do sleep 0.05; done; echo three; exit 3", jobs.Queue("media"))
-	stop := sync.OnceFunc(runnerkit.Work(t, r))
+	stop := sync.OnceFunc(runnerkit.Work(t, r, web1))
 	t.Cleanup(func() { touch(t, dir+"/go"); stop() })
 	testkit.Eventually(t, "it runs", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, web.ServerOptions{})

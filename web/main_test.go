@@ -38,9 +38,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(testkit.NoOpenFiles(withChromium{m}))
 }
 
+var web1 = runner.WorkOptions{Concurrency: 2, Name: "web1:811"}
+
 func open(t testing.TB) *runner.Runner {
 	t.Helper()
-	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Concurrency: 2, Name: "web1:811"})
+	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	r.Register(runner.Commands(runner.CommandOptions{}))
 	return r
 }

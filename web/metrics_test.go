@@ -90,7 +90,7 @@ func TestMetrics(t *testing.T) {
 	if n := value(families, "runner_db_bytes", "file=db"); n < 4096 {
 		t.Errorf("size of the database: got %v, want at least 4096", n)
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	families = scrape(t, s)
 	for _, test := range []struct {
 		want   float64
@@ -128,7 +128,7 @@ func TestMetricsDoNotContainTextsOfFailures(t *testing.T) {
 	failing := jobs.Define[string]("failing")
 	r.Register(failing.Handler(func(context.Context, string) error { return errors.New("text-of-error") }))
 	runnerkit.Enqueue(t, r, failing.With("argument-of-task", jobs.MaxAttempts(1)))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	text := s.page("/metrics")
 	testkit.Contains(t, text, `result="exit"`, `result="error"`)
 	testkit.ContainsNone(t, text, "host-of-line", "no route", "exit status", "label-of-task", "text-of-error", "argument-of-task")

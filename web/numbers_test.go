@@ -29,12 +29,12 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 		shell(t, r, fmt.Sprintf("exit %d", n%2+1), jobs.Queue([]string{"mail", "media"}[n%2]))
 	}
 	for range 3 { // each round lets the tasks fail once
-		runnerkit.Drain(t, r)
+		runnerkit.Drain(t, r, web1)
 		if _, err := r.Retry(t.Context(), []int64{1, 2, 3, 4}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil { // task 1 becomes pending, although it has failed before
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 func TestPausesNeverHideFailures(t *testing.T) {
 	r := open(t)
 	shell(t, r, "exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	for n := range 20 {
 		testkit.NoError(t, r.Pause(t.Context(), "", fmt.Sprintf("empty-%02d", n)))
 	}

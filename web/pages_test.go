@@ -30,7 +30,7 @@ func TestOverview(t *testing.T) {
 	shell(t, r, "true", jobs.Queue("media"))
 	testkit.Contains(t, s.page("/"), "no worker runs, and 2 tasks are unfinished", `class="problem grave"`, "<code>runner work</code>",
 		"<title>! no worker – runner</title>")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	page := s.page("/")
 	testkit.Contains(t, page, "<title>✗ 1 failed – runner</title>", "1 task failed in default in 24h",
 		`href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/queue-pause"`)
@@ -53,7 +53,7 @@ func TestOverview(t *testing.T) {
 func TestChartShowsShortestRangeWithEndedTask(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	testkit.Contains(t, s.page("/"), "Finished per minute", `<a href="/?range=1h" aria-current="true">`)
 	write(t, r, "UPDATE counters SET minute = minute - 180")
@@ -68,7 +68,7 @@ func TestEveryFailedRowShowsItsError(t *testing.T) {
 	shell(t, r, `printf 'working\r50 %%\r\033[31mno space left\033[0m\n\n'; exit 1`)
 	shell(t, r, "nosuchcommand-at-all")
 	shell(t, r, "true")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks?q=state:failed")
 	testkit.Contains(t, page, "exit 22 · curl: (22) The requested URL returned error: 503", "exit 1 · no space left",
@@ -132,7 +132,7 @@ func TestQueueShowsItsLimit(t *testing.T) {
 func TestTaskLinksToItsDependencies(t *testing.T) {
 	r := open(t)
 	a, b := shell(t, r, "exit 1"), shell(t, r, "true")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	c := shell(t, r, "true", jobs.Lane("acct 7"))
 	d := shell(t, r, "true", jobs.DependsOn(b, c), jobs.DependsOnAny(a))
 	e := shell(t, r, "true", jobs.DependsOn(d))
@@ -154,7 +154,7 @@ func TestLargeResultIsWholeInAPI(t *testing.T) {
 	r.Register(double.Handler(func(_ context.Context, in string) ([]string, error) { return []string{in, in}, nil }))
 	in := strings.Repeat("x", 70_000)
 	runnerkit.Enqueue(t, r, double.With(in))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks/1")
 	testkit.Contains(t, page, "the first 64 KiB of", `href="/api/v1/tasks/1"`)
@@ -175,7 +175,7 @@ func TestHostileTextIsShownAsText(t *testing.T) {
 	boom := jobs.Define[string]("boom", jobs.MaxAttempts(1))
 	r.Register(boom.Handler(func(_ context.Context, in string) error { return fmt.Errorf("%s", in) }))
 	runnerkit.Enqueue(t, r, boom.With(hostile))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks?q=%3Cscript%3E%1b%e2%80%ae",
 		"/tasks?q=%3Cscript%3Ealert(1)"} {
@@ -193,7 +193,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	c.Env, c.Input = map[string]string{"TOKEN": "marker-env"}, []byte("marker-input")
 	runnerkit.Enqueue(t, r, c.With())
 	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: c.With()}))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	var log bytes.Buffer // the log needs no lock, because the requests of this test come one after the other
 	s := serveEmbedded(t, r, web.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log",
@@ -220,7 +220,7 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	r.Register(stops.Handler(func(_ context.Context, in string) error { return jobs.Cancel(errors.New(in)) }))
 	runnerkit.Enqueue(t, r, stops.With("marker-cancel"))
 	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("marker-args").With()}))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules", "/tasks/1/log", "/api/v1/tasks",
 		"/api/v1/tasks/1", "/api/v1/tasks/2", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
@@ -244,7 +244,7 @@ func TestEveryLinkWorksUnderBasePath(t *testing.T) {
 	r := open(t)
 	shell(t, r, "echo hello; exit 1")
 	daily(t, r, "s")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	for name, s := range map[string]*site{"library": serveEmbedded(t, r, web.Options{BasePath: "/admin/tasks"}),
 		"serve":    serve(t, r, web.ServerOptions{Options: web.Options{BasePath: "/x/"}}),
 		"stripped": serveStripped(t, r, "/tools/runner")} {
@@ -290,7 +290,7 @@ func TestEveryLinkWorksUnderBasePath(t *testing.T) {
 		if status, body := s.post("/actions/retry", map[string][]string{"id": {"1"}, "back": {base + "/tasks"}}); status != http.StatusOK {
 			t.Errorf("%s: got status %d, want 200: %s", name, status, body)
 		}
-		runnerkit.Drain(t, r)
+		runnerkit.Drain(t, r, web1)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestHealth(t *testing.T) {
 	if status, body := s.get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "no worker was seen") {
 		t.Errorf("got status %d, body %q; want 503, no worker was seen", status, body)
 	}
-	stop := runnerkit.Work(t, r)
+	stop := runnerkit.Work(t, r, web1)
 	testkit.Eventually(t, "ready", func() bool { status, _ := s.get("/readyz"); return status == http.StatusOK })
 	stop()
 	if status, _ := s.get("/readyz"); status != http.StatusServiceUnavailable {

@@ -19,7 +19,7 @@ import (
 // TestPagesAndMetricsOnPostgreSQL checks the pages and metrics of a PostgreSQL
 // database.
 func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
-	options := runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(), Concurrency: 2}
+	options := runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()}
 	at := pgkit.Start(t).Address("postgres")
 	r := runnerkit.OpenAt(t, at, options)
 	r.Register(runner.Commands(runner.CommandOptions{}))
@@ -28,7 +28,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	shell(t, r, "echo hello from the server", jobs.Label("greeting"))
 	shell(t, r, "exit 3", jobs.Queue("media"), jobs.MaxAttempts(1))
 	daily(t, r, "nightly")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, runner.WorkOptions{Concurrency: 2})
 	shell(t, r, "true", jobs.Queue("media"))
 	shell(t, r, "true", jobs.DependsOn(3))
 	for page, part := range map[string]string{"/": "media", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3",

@@ -27,7 +27,7 @@ func TestPagesOfStandby(t *testing.T) {
 	t.Cleanup(func() { testkit.NoError(t, standby.Close()) })
 	shell(t, r, "echo hello from the server", jobs.Label("greeting"))
 	shell(t, r, "exit 3", jobs.MaxAttempts(1))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	daily(t, r, "nightly")
 	replica := runnerkit.OpenAt(t, standby.Address("postgres"), options())
 	testkit.Within(t, time.Minute, "the standby has the schedule", func() bool {

@@ -22,7 +22,7 @@ func TestPageOfLabel(t *testing.T) {
 	noop := jobs.Define[int]("noop")
 	r.Register(noop.Handler(func(context.Context, int) error { return nil }))
 	runnerkit.Enqueue(t, r, noop.With(1))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	text := s.page("/jobs?label=night%20run/1")
 	testkit.Contains(t, text, "night run/1", "50.0 %", "Duration p95", "broken pipe",
@@ -44,7 +44,7 @@ func TestPageOfSchedule(t *testing.T) {
 	if !strings.Contains(body, `<a href="/tasks/1">Show task 1</a>`) {
 		t.Errorf("got no link to the added task, want it: %s", body)
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s.get("/zone?zone=UTC")
 	text := s.page("/schedules/backup")
 	testkit.Contains(t, text, "30 3 * * MON", "03:30:00 IST", "22:00:00 UTC", "Duration of the last task", "task 1 completed")
@@ -63,7 +63,7 @@ func TestRetryHidesNoFailure(t *testing.T) {
 	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "0 3 * * *", Spec: spec}))
 	_, err := r.RunSchedule(t.Context(), "backup")
 	testkit.NoError(t, err)
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	testkit.Contains(t, s.page("/schedules/backup"), "no space left</div>")
 	for _, state := range []jobs.State{jobs.Pending, jobs.Completed} {
@@ -71,7 +71,7 @@ func TestRetryHidesNoFailure(t *testing.T) {
 			_, err := r.Retry(t.Context(), []int64{1}, 0)
 			testkit.NoError(t, err)
 		} else {
-			runnerkit.Drain(t, r)
+			runnerkit.Drain(t, r, web1)
 		}
 		page := s.page("/schedules/backup")
 		testkit.Contains(t, page, "exit 1 · no space left · then "+string(state),
@@ -86,11 +86,11 @@ func TestRunsOfJobAreFoundBehindManyPendingTasks(t *testing.T) {
 	web.LookAt(t, 1500)
 	r := open(t)
 	shell(t, r, "true", jobs.Label("rare"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	insertFailed(t, r, 10_000)
 	write(t, r, `UPDATE tasks SET started_at = started_at - 86400000, finished_at = finished_at - 86400000 WHERE id = 1`)
 	shell(t, r, "true", jobs.Label("nightly"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	for range 3 {
 		shell(t, r, "true", jobs.Label("nightly"))
 	}

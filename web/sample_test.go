@@ -69,7 +69,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	colours := shell(t, r, `for i in 0 1 2 3 4 5 6 7; do printf "\033[3${i}mcolour $i\033[0m \033[4${i}mon $i\033[0m\n"; done; exit 3`,
 		jobs.Lane("acct-7"),
 		jobs.Label("a-name-without-a-single-blank-that-is-longer-than-any-column-of-any-table-on-any-telephone-and-goes-on-for-a-while"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	testkit.NoError(t, r.PauseSchedule(context.Background(), "report"))
 	for i := range 18 {
 		shell(t, r, fmt.Sprintf("ffmpeg -i clip%02d.mov -c:v libx264 -preset slow -crf 22 clip%02d.mp4", i, i), jobs.Queue("media"))
@@ -115,7 +115,7 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	r.Register(wide.Handler(func(_ context.Context, in string) (string, error) { return in, nil }))
 	function, err := r.Enqueue(context.Background(), wide.With(strings.Repeat("w", 5000)))
 	testkit.NoError(t, err)
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	testkit.NoError(t, r.Pause(context.Background(), strings.Repeat("because ", 100), long(7, 100)))
 	ids := many(t, r, 100_000, func(n int) jobs.Spec { return jobs.Shell("true").With(jobs.Queue(long(n%40, 100))) })
 	chain := shell(t, r, "true", jobs.DependsOn(ids[:1000]...))

@@ -31,7 +31,7 @@ func TestSearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 	r := open(t)
 	for i := range 7 {
 		shell(t, r, fmt.Sprint("echo needle >&2; exit ", 1+i%2), jobs.Label(fmt.Sprint("l", i)))
-		runnerkit.Drain(t, r) // the tasks end one after the other, so the order of their ends is known
+		runnerkit.Drain(t, r, web1) // the tasks end one after the other, so the order of their ends is known
 	}
 	s := serve(t, r, webOptions)
 	// the first query sorts its tasks by id, the second by the time at which

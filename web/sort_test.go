@@ -19,19 +19,19 @@ func TestFailedTasksAreListedByTheirEndAndWaitingTasksByTheirDueTime(t *testing.
 	r := open(t)
 	for range 3 {
 		shell(t, r, "exit 1")
-		runnerkit.Drain(t, r) // the tasks end one after the other, so the order of their ends is known
+		runnerkit.Drain(t, r, web1) // the tasks end one after the other, so the order of their ends is known
 	}
 	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil {
 		t.Fatal(err)
 	}
-	runnerkit.Drain(t, r) // task 1 fails last
+	runnerkit.Drain(t, r, web1) // task 1 fails last
 	for _, in := range []time.Duration{3 * time.Hour, time.Hour, 2 * time.Hour} {
 		shell(t, r, "true", jobs.In(in))
 	}
 	for range 60 {
 		shell(t, r, "exit 1", jobs.Queue("many"))
 	}
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	rows := func(path string) (list []string, more string) {
 		t.Helper()

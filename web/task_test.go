@@ -18,7 +18,7 @@ func TestTask(t *testing.T) {
 	id := shell(t, r, "echo one; echo two >&2; exit 22", jobs.MaxAttempts(2), jobs.Queue("media"), jobs.Label("night"))
 	s := serve(t, r, web.ServerOptions{})
 	testkit.Contains(t, s.page("/tasks/1"), "no worker runs", "○</span> pending")
-	runnerkit.Drain(t, r) // Drain runs only the first attempt, because the second one is due in 10 s
+	runnerkit.Drain(t, r, web1) // Drain runs only the first attempt, because the second one is due in 10 s
 	page := s.page(fmt.Sprintf("/tasks/%d", id))
 	testkit.Contains(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c",
 		">Retry now<", "exit 22 after", "one\n", `class="l e"`, `>attempt 1</a>`, `<td class="wide">exit 22</td>`,
@@ -34,7 +34,7 @@ func TestTask(t *testing.T) {
 func TestTaskShowsProcessesThatItsCommandLeftBehind(t *testing.T) {
 	r := open(t)
 	shell(t, r, "sleep 60 >/dev/null 2>&1 &")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Processes</b> 1 that the command left behind, killed")
 }
 
@@ -43,7 +43,7 @@ func TestTaskShowsProgressOfItsFunction(t *testing.T) {
 	job := jobs.Define[string]("convert")
 	r.Register(job.Handler(func(ctx context.Context, text string) error { runner.Progress(ctx, 12, 40, text); return nil }))
 	runnerkit.Enqueue(t, r, job.With("page 12 <b>"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Progress</b> 12/40: page 12 &lt;b&gt;")
 	hidden := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
 	testkit.ContainsNone(t, hidden.page("/tasks/1"), "page 12")
@@ -54,7 +54,7 @@ func TestTaskShowsProgressOfItsFunction(t *testing.T) {
 func TestOldFailureIsNotOnTop(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "echo 'no space left' >&2; exit 1")
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
 	const top = `<pre class="error"><span class="l e">`
 	testkit.Contains(t, s.page("/tasks/1"), "<b>Output, stderr</b></p>"+top, "The whole output is above.")
@@ -71,7 +71,7 @@ func TestOldFailureIsNotOnTop(t *testing.T) {
 func TestLongOutputIsBelowItsLastLines(t *testing.T) {
 	r := open(t)
 	shell(t, r, "seq 100 120 >&2; echo done; echo; exit 1", jobs.MaxAttempts(2))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	page := serve(t, r, web.ServerOptions{}).page("/tasks/1")
 	testkit.Contains(t, page, "<b>Last lines of stderr</b>", `<a href="#end">whole output</a>`)
 	testkit.ContainsNone(t, page, "The whole output is above.")

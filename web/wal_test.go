@@ -24,7 +24,7 @@ func TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
 	id := shell(t, r, "i=0; while [ ! -e "+dir+"/go ]; do i=$((i+1)); echo line $i; sleep 0.02; done")
-	stop := runnerkit.Work(t, r)
+	stop := runnerkit.Work(t, r, web1)
 	defer stop()
 	defer touch(t, dir+"/go")
 	testkit.Eventually(t, "the task runs", func() bool { return state(t, r, id) == jobs.Running })

@@ -16,9 +16,9 @@ func TestPageOfWorkers(t *testing.T) {
 	s := serve(t, r, webOptions)
 	testkit.Contains(t, s.page("/workers"), "No worker ran in this time.")
 	first := shell(t, r, "true", jobs.Label("good"))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	bad := shell(t, r, "exit 3", jobs.Label("bad"), jobs.MaxAttempts(1))
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	text := s.page("/workers?span=1h")
 	testkit.Contains(t, text, `<a href="/tasks?q=worker%3Aweb1%3A811" title="web1:811">web1:811</a>`,
 		"1 run: 1 completed", "1 run: 1 failed", ">ended <time",
@@ -33,7 +33,7 @@ func TestPageOfWorkers(t *testing.T) {
 // TestOverviewShowsStateOfWorkers: a ready worker needs no chip.
 func TestOverviewShowsStateOfWorkers(t *testing.T) {
 	r := open(t)
-	runnerkit.Drain(t, r)
+	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)
 	for state, chip := range map[string]string{
 		"ready":    "",

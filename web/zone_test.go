@@ -32,7 +32,7 @@ func TestEveryTimeIsInZoneOfBrowser(t *testing.T) {
 	pages := sampleDatabase(t, r)
 	retrying := shell(t, r, "exit 1", jobs.MaxAttempts(2), jobs.WithBackoff(jobs.Backoff{Delay: time.Hour}))
 	scheduled := shell(t, r, "true", jobs.In(time.Hour), jobs.ExpiresIn(2*time.Hour))
-	stop := runnerkit.Work(t, r)
+	stop := runnerkit.Work(t, r, web1)
 	testkit.Eventually(t, "the task waits for its next attempt", func() bool { return state(t, r, retrying) == jobs.Retrying })
 	stop()
 	s := serve(t, r, webOptions)

@@ -16,7 +16,7 @@ var noop = jobs.Define[payload]("noop", jobs.MaxAttempts(1))
 // kept for so long.
 func ours(name string, keep time.Duration) system {
 	return system{name, func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error) {
-		r, err := runner.Open(ctx, address, runner.Options{Engine: postgres.Engine(), Concurrency: concurrency, Keep: keep})
+		r, err := runner.Open(ctx, address, runner.Options{Engine: postgres.Engine()})
 		if err != nil {
 			return nil, err
 		}
@@ -29,7 +29,7 @@ func ours(name string, keep time.Duration) system {
 			addMany: func(ctx context.Context, list []payload) error { _, err := r.EnqueueAll(ctx, specs(list)); return err },
 			start: func(ctx context.Context) error {
 				ctx, halt = context.WithCancel(ctx)
-				go func() { ended <- r.Work(ctx) }()
+				go func() { ended <- r.Work(ctx, runner.WorkOptions{Concurrency: concurrency, Keep: keep}) }()
 				return nil
 			},
 			stop: func(context.Context) error { halt(); return <-ended },

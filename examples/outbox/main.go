@@ -65,7 +65,7 @@ type outbox struct {
 }
 
 func open(ctx context.Context, path string, backoff time.Duration, log *slog.Logger) (*outbox, error) {
-	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 8, Log: log})
+	r, err := runner.Open(ctx, path, runner.Options{Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	case flags.Arg(0) == "deliver" && flags.NArg() == 2:
 		o.deliverTo(flags.Arg(1))
-		return o.runner.Work(ctx)
+		return o.runner.Work(ctx, runner.WorkOptions{Concurrency: 8})
 	}
 
 	return fmt.Errorf("usage: outbox [-db FILE] record DEVICE VALUE | deliver URL")

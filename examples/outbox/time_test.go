@@ -86,7 +86,7 @@ func TestOutageDelaysAllReadings(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- o.runner.Work(ctx) }()
+		go func() { ended <- o.runner.Work(ctx, runner.WorkOptions{}) }()
 		runnertest.Advance(t, 10*time.Minute)
 		wantStored(t, s)
 		runnertest.Advance(t, 10*time.Minute)

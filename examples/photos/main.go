@@ -292,7 +292,9 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		fmt.Println("importing", added, "photos")
-		return l.runner.WorkUntilEmpty(ctx) // this call also runs tasks that an earlier start of the program has left
+		// this call also runs tasks that an earlier start of the program has
+		// left
+		return l.runner.Work(ctx, runner.WorkOptions{UntilEmpty: true})
 	case flags.Arg(0) == "list" && flags.NArg() == 1:
 		return l.list(ctx, os.Stdout)
 	}

@@ -179,7 +179,7 @@ func TestFileThatIsNoPhotoIsCancelled(t *testing.T) {
 		if n, err := l.enqueueFolder(context.WithoutCancel(t.Context()), folder); err != nil || n != 0 {
 			t.Errorf("round %d, second call: got %d new tasks and error %v, want no task", round, n, err)
 		}
-		if err := l.runner.WorkUntilEmpty(t.Context()); err != nil {
+		if err := l.runner.Work(t.Context(), runner.WorkOptions{UntilEmpty: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -44,7 +44,7 @@ type app struct {
 }
 
 func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error) {
-	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 4, Log: log})
+	r, err := runner.Open(ctx, path, runner.Options{Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,9 @@ func (a *app) run(ctx context.Context, listener net.Listener) error {
 		served <- server.Serve(listener)
 		stop() // the process is useless without its pages, so stop the worker, too
 	}()
-	err := a.runner.Work(ctx) // when ctx ends, Work lets running tasks continue for up to Options.Grace, and then returns
+	// When ctx ends, Work lets running tasks continue for up to
+	// WorkOptions.Grace, and then returns.
+	err := a.runner.Work(ctx, runner.WorkOptions{Concurrency: 4})
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
 
 // TestMain runs the program instead of the tests if SIGNUP_TEST is set. The
@@ -253,7 +254,7 @@ func TestKillingProcessLosesNoUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.close()
-	if err := a.runner.WorkUntilEmpty(t.Context()); err != nil {
+	if err := a.runner.Work(t.Context(), runner.WorkOptions{UntilEmpty: true}); err != nil {
 		t.Fatal(err)
 	}
 	letters := mail.byID()

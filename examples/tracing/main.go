@@ -68,7 +68,7 @@ func run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
-	r, err := runner.Open(ctx, filepath.Join(dir, "app.db"), runner.Options{Concurrency: 1})
+	r, err := runner.Open(ctx, filepath.Join(dir, "app.db"), runner.Options{})
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func run(ctx context.Context) (err error) {
 	}
 
 	for {
-		if err := r.WorkUntilEmpty(ctx); err != nil {
+		if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 			return err
 		}
 		left, err := r.Count(ctx, jobs.Filter{States: jobs.Unfinished()})

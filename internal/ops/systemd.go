@@ -8,16 +8,14 @@ import (
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
-
-	"example.com/runner/runner"
 )
 
 // The unit of a worker has the settings Type=notify and WatchdogSec=. The
 // worker sends READY to systemd after its first claim, and then STATUS lines.
 // When it begins to stop, it sends STOPPING, and asks for another minute with
 // each report from then on. It sends WATCHDOG after each call of
-// runner.Options.Liveness: its main loop has just accessed the database then,
-// so it doesn't hang.
+// runner.WorkOptions.Liveness: its main loop has just accessed the database
+// then, so it doesn't hang.
 
 const (
 	notifyEvery = 10 * time.Second       // interval of the reports if the unit has no watchdog
@@ -55,15 +53,15 @@ func NewNotifier(socket string, log *slog.Logger) *Notifier {
 }
 
 // Report sends a state. The main loop of the worker calls it.
-func (n *Notifier) Report(p runner.Liveness) {
+func (n *Notifier) Report(running int, draining bool) {
 	lines := []string{daemon.SdNotifyWatchdog}
 	if !n.ready {
 		n.ready = true
 		lines = append(lines, daemon.SdNotifyReady)
 	}
 
-	status := fmt.Sprintf("%d running", p.Running)
-	if p.Draining {
+	status := fmt.Sprintf("%d running", running)
+	if draining {
 		if !n.stopping {
 			n.stopping = true
 			lines = append(lines, daemon.SdNotifyStopping)

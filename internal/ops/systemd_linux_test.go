@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"example.com/runner/runner"
 )
 
 // TestServiceManagerThatDoesNotReadStopsNothing fills the queue of the socket.
@@ -41,7 +39,7 @@ func TestServiceManagerThatDoesNotReadStopsNothing(t *testing.T) {
 
 	var log bytes.Buffer
 	n := NewNotifier(address.Name, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	n.Report(runner.Liveness{})
+	n.Report(0, false)
 	n.Stop()
 
 	if !strings.Contains(log.String(), "cannot notify the service manager") {

@@ -63,7 +63,7 @@ func TestLongWaitShowsItsProgress(t *testing.T) {
 // interrupted wait does not follow the progress bar on the same line.
 func TestWaitThatEndsEarlyRemovesBar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Alone: true})
+		r := runnerkit.OpenAlone(t, runner.Options{Sync: runner.SyncNormal})
 		var ids []int64
 		for i := range 2 {
 			task, err := r.Enqueue(t.Context(), noop.With(i))

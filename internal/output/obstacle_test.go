@@ -17,7 +17,7 @@ import (
 // A wait says each reason once, and a reason that comes later at the next look.
 func TestWaitSaysEachReasonOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Alone: true})
+		r := runnerkit.OpenAlone(t, runner.Options{Sync: runner.SyncNormal})
 		soon, err := r.Enqueue(t.Context(), noop.With(0, jobs.In(8*time.Second)))
 		testkit.NoError(t, err)
 		ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, TimedOut{time.Minute})
@@ -41,7 +41,7 @@ func TestWaitSaysEachReasonOnce(t *testing.T) {
 // at the first look.
 func TestWaitNamesDependencyAtSecondLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal, Alone: true})
+		r := runnerkit.OpenAlone(t, runner.Options{Sync: runner.SyncNormal})
 		first, err := r.Enqueue(t.Context(), noop.With(0))
 		testkit.NoError(t, err)
 		second, err := r.Enqueue(t.Context(), noop.With(0, jobs.DependsOn(first.ID)))

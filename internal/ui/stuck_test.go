@@ -25,7 +25,7 @@ func withStuckHandler(t *testing.T, test func(t *testing.T, r *runner.Runner, ta
 		testkit.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		worked := make(chan error)
-		go func() { worked <- r.Work(ctx) }()
+		go func() { worked <- r.Work(ctx, runner.WorkOptions{Concurrency: 1}) }()
 		test(t, r, task)
 		runnertest.Advance(t, 2*time.Hour) // now the handler returns
 		stop()

@@ -18,7 +18,7 @@ import (
 // TestBatchRunsOnServer checks batches that wait until they are full, their
 // outcomes, and a rate limit that counts each batch as one start.
 func TestBatchRunsOnServer(t *testing.T) {
-	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema()), runner.Options{Concurrency: 2})
+	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema()), runner.Options{})
 	var mu sync.Mutex
 	var sizes []int
 	r.Register(count.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
@@ -34,7 +34,7 @@ func TestBatchRunsOnServer(t *testing.T) {
 	}).WaitToFill(time.Hour))
 	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: count.Job()}, Rate: 2, Per: time.Hour}
 	testkit.NoError(t, r.SetLimit(t.Context(), limit))
-	stop := work(t, r)
+	stop := work(t, r, runner.WorkOptions{Concurrency: 2})
 	defer stop()
 	var last jobs.Task
 	for n := range 7 { // two full batches, and one task that waits

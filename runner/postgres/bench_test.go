@@ -22,15 +22,15 @@ func durable(b *testing.B) string {
 }
 
 // runnerOn opens a database on a server.
-func runnerOn(b *testing.B, at string, concurrency int) *runner.Runner {
+func runnerOn(b *testing.B, at string) *runner.Runner {
 	b.Helper()
-	return runnerkit.OpenAt(b, at, runner.Options{Engine: postgres.Engine(), Dir: b.TempDir(), Concurrency: concurrency})
+	return runnerkit.OpenAt(b, at, runner.Options{Engine: postgres.Engine(), Dir: b.TempDir()})
 }
 
 // BenchmarkDrain measures how fast a worker with 100 slots runs tasks whose
 // functions do nothing.
 func BenchmarkDrain(b *testing.B) {
-	r := runnerOn(b, durable(b), 100)
+	r := runnerOn(b, durable(b))
 	r.Register(count.Handler(func(context.Context, int) error { return nil }))
 	specs := make([]jobs.Spec, b.N)
 	for i := range specs {
@@ -40,7 +40,7 @@ func BenchmarkDrain(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
-	if err := r.WorkUntilEmpty(b.Context()); err != nil {
+	if err := r.Work(b.Context(), runner.WorkOptions{Concurrency: 100, UntilEmpty: true}); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
@@ -48,7 +48,7 @@ func BenchmarkDrain(b *testing.B) {
 
 // BenchmarkEnqueue adds tasks one by one from many goroutines at once.
 func BenchmarkEnqueue(b *testing.B) {
-	r := runnerOn(b, durable(b), 1)
+	r := runnerOn(b, durable(b))
 	b.SetParallelism(25)
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
@@ -65,7 +65,7 @@ func BenchmarkEnqueue(b *testing.B) {
 // another handle runs the function.
 func BenchmarkLatency(b *testing.B) {
 	at := durable(b)
-	worker, client := runnerOn(b, at, 10), runnerOn(b, at, 1)
+	worker, client := runnerOn(b, at), runnerOn(b, at)
 	var began atomic.Int64
 	ran := make(chan time.Duration)
 	worker.Register(count.Handler(func(context.Context, int) error {
@@ -74,7 +74,7 @@ func BenchmarkLatency(b *testing.B) {
 	}))
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error)
-	go func() { done <- worker.Work(ctx) }()
+	go func() { done <- worker.Work(ctx, runner.WorkOptions{Concurrency: 10}) }()
 	times := make([]time.Duration, 0, b.N)
 	for range b.N {
 		began.Store(time.Now().UnixNano())

@@ -58,9 +58,9 @@ func TestStandbyTakesOver(t *testing.T) {
 	var seen runs
 	var stops []func()
 	for i := range 2 { // two workers with separate directories, as on two hosts
-		r := open(t, at, runner.Options{Concurrency: 5, Dir: filepath.Join(dir, fmt.Sprint(i))})
+		r := open(t, at, runner.Options{Dir: filepath.Join(dir, fmt.Sprint(i))})
 		r.Register(count.Handler(seen.handle))
-		stops = append(stops, work(t, r))
+		stops = append(stops, work(t, r, runner.WorkOptions{Concurrency: 5}))
 	}
 
 	client := open(t, at, runner.Options{})

@@ -34,7 +34,7 @@ func TestOnlyAsynchronousStandbyLosesConfirmedTasks(t *testing.T) {
 	}
 	at := "postgres://postgres@/postgres?" + url.Values{"host": {first.Dir + "," + second.Dir}, "port": {"5432,5432"},
 		"target_session_attrs": {"read-write"}}.Encode()
-	worker, client := open(t, at, runner.Options{Lease: time.Second}), open(t, at, runner.Options{})
+	worker, client := open(t, at, runner.Options{}), open(t, at, runner.Options{})
 	waitFor("the standby streams", "SELECT FROM pg_stat_replication WHERE state = 'streaming'")
 	run(t, admins, "ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
 	waitFor("the standby is a synchronous one", "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'")
@@ -49,7 +49,7 @@ func TestOnlyAsynchronousStandbyLosesConfirmedTasks(t *testing.T) {
 		stopped <- context.Cause(ctx)
 		return ctx.Err()
 	}))
-	defer work(t, worker)()
+	defer work(t, worker, runner.WorkOptions{Lease: time.Second})()
 	kept, err := client.Enqueue(t.Context(), count.With(1))
 	testkit.NoError(t, err)
 	_, err = client.Await(t.Context(), kept.ID)

@@ -22,9 +22,9 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	at := pgkit.Address(t)
 	client := open(t, at, runner.Options{})
 	for range 2 {
-		r := open(t, at, runner.Options{Concurrency: 10})
+		r := open(t, at, runner.Options{})
 		r.Register(count.Handler(func(context.Context, int) error { return nil }))
-		defer work(t, r)()
+		defer work(t, r, runner.WorkOptions{Concurrency: 10})()
 	}
 
 	joined(t, client, 2)
@@ -88,10 +88,10 @@ func listener(t *testing.T, address string) *pgx.Conn {
 // the task minutes later.
 func TestNoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 	at, through, p := proxied(t)
-	worker := open(t, at, runner.Options{Lease: time.Hour}) // without notices, the worker looks for tasks every ten minutes
+	worker := open(t, at, runner.Options{})
 	var seen runs
 	worker.Register(count.Handler(seen.handle))
-	defer work(t, worker)()
+	defer work(t, worker, runner.WorkOptions{Lease: time.Hour})() // without notices, the worker looks for tasks every ten minutes
 	joined(t, worker, 1)
 	p.at = "pg_notify"
 	client := open(t, through, runner.Options{})

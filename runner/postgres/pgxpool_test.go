@@ -35,13 +35,13 @@ func TestRunnerConnectsAsPool(t *testing.T) {
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	testkit.NoError(t, err)
 	defer pool.Close()
-	r, err := postgres.Open(t.Context(), pool, schema, runner.Options{Dir: t.TempDir(), Lease: time.Hour})
+	r, err := postgres.Open(t.Context(), pool, schema, runner.Options{Dir: t.TempDir()})
 	testkit.NoError(t, err)
 	defer r.Close()
 	testkit.Equal(t, "connections of the pool", pool.Stat().TotalConns(), 0)
 
 	r.Register(count.Handler(func(context.Context, int) error { return nil }))
-	defer work(t, r)()
+	defer work(t, r, runner.WorkOptions{Lease: time.Hour})()
 	joined(t, r, 1)
 	var task jobs.Task
 	testkit.NoError(t, pgx.BeginFunc(t.Context(), pool, func(native pgx.Tx) error {

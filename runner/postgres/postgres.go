@@ -27,7 +27,7 @@
 //			return nil
 //		}))
 //		task, err := r.Enqueue(ctx, Greet.With("Ann"))
-//		log.Println(task.ID, err, r.WorkUntilEmpty(ctx))
+//		log.Println(task.ID, err, r.Work(ctx, runner.WorkOptions{UntilEmpty: true}))
 //	}
 //
 // The tables are in the schema runner of that database, or in the schema that

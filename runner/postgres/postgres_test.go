@@ -55,11 +55,14 @@ func open(t *testing.T, address string, options runner.Options) *runner.Runner {
 }
 
 // work runs the jobs of r until the returned function is called.
-func work(t *testing.T, r *runner.Runner) (stop func()) {
+func work(t *testing.T, r *runner.Runner, options ...runner.WorkOptions) (stop func()) {
 	t.Helper()
+	var o runner.WorkOptions
+	for _, o = range options {
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- r.Work(ctx) }()
+	go func() { done <- r.Work(ctx, o) }()
 	go func() {
 		select {
 		case err := <-done:
@@ -119,9 +122,9 @@ func TestWorkContinuesAfterRestartOfServer(t *testing.T) {
 			var seen runs
 			stops := make([]func(), 2)
 			for i := range stops { // each worker has its own directory, as on two hosts
-				r := open(t, at, runner.Options{Concurrency: 5, Dir: filepath.Join(dir, fmt.Sprint(i))})
+				r := open(t, at, runner.Options{Dir: filepath.Join(dir, fmt.Sprint(i))})
 				r.Register(count.Handler(seen.handle))
-				stops[i] = work(t, r)
+				stops[i] = work(t, r, runner.WorkOptions{Concurrency: 5})
 			}
 			client := open(t, at, runner.Options{})
 			joined(t, client, 2)
@@ -200,10 +203,10 @@ func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, 
 func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 	at, through, p := proxied(t)
 	sure := open(t, at, runner.Options{}) // this Runner doesn't use the proxy, so its connections aren't cut
-	worker, client := open(t, through, runner.Options{Concurrency: 5}), open(t, through, runner.Options{})
+	worker, client := open(t, through, runner.Options{}), open(t, through, runner.Options{})
 	var seen runs
 	worker.Register(count.Handler(seen.handle))
-	stop := work(t, worker)
+	stop := work(t, worker, runner.WorkOptions{Concurrency: 5})
 	unknown := 0
 	var answered []int64
 	if _, err := sure.Enqueue(t.Context(), count.With(-1)); err != nil {

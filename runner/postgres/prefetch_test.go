@@ -15,20 +15,20 @@ import (
 // onBothEngines runs a test on a file, where time is fake, and on a server:
 // with a worker that prefetches, and with one that doesn't, because it names
 // its queues. most is the greatest number of prefetched tasks.
-func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, most int)) {
+func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, o runner.WorkOptions, most int)) {
 	t.Helper()
 	for name, c := range map[string]struct {
-		o    runner.Options
+		o    runner.WorkOptions
 		most int
 	}{
-		"off": {runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default"}}}, 0},
-		"on":  {runner.Options{Concurrency: 1}, 100},
+		"off": {runner.WorkOptions{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default"}}}, 0},
+		"on":  {runner.WorkOptions{Concurrency: 1}, 100},
 	} {
 		t.Run("file/"+name, func(t *testing.T) {
-			runnertest.Run(t, func(t *testing.T, r *runner.Runner) { test(t, r, c.most) }, c.o)
+			runnertest.Run(t, func(t *testing.T, r *runner.Runner) { test(t, r, c.o, c.most) })
 		})
 		t.Run("server/"+name, func(t *testing.T) {
-			test(t, open(t, pgkit.Address(t), c.o), c.most)
+			test(t, open(t, pgkit.Address(t), runner.Options{}), c.o, c.most)
 		})
 	}
 }
@@ -57,7 +57,7 @@ func enqueueAll(t *testing.T, r *runner.Runner, n int, priority func(i int) int)
 }
 
 func TestTasksStartInOrderOfPriorityAndID(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, r *runner.Runner, most int) {
+	onBothEngines(t, func(t *testing.T, r *runner.Runner, o runner.WorkOptions, most int) {
 		const all, urgent = 600, 601
 		started := recordStarts(r, func(id int64) {
 			if id == all { // it is the last one with priority 2
@@ -66,7 +66,8 @@ func TestTasksStartInOrderOfPriorityAndID(t *testing.T) {
 			}
 		})
 		enqueueAll(t, r, all, func(i int) int { return i % 3 })
-		testkit.NoError(t, r.WorkUntilEmpty(t.Context()))
+		o.UntilEmpty = true
+		testkit.NoError(t, r.Work(t.Context(), o))
 		at := slices.Index(*started, urgent)
 		testkit.Between(t, "place of the new task of a higher priority", at, 200, 200+2*most)
 		want := make([]int64, 0, all)
@@ -80,7 +81,7 @@ func TestTasksStartInOrderOfPriorityAndID(t *testing.T) {
 }
 
 func TestWorkerThatStopsGivesTasksBackThatItHasPrefetched(t *testing.T) {
-	onBothEngines(t, func(t *testing.T, r *runner.Runner, most int) {
+	onBothEngines(t, func(t *testing.T, r *runner.Runner, o runner.WorkOptions, most int) {
 		ctx, stop := context.WithCancel(t.Context())
 		claimed := 0
 		started := recordStarts(r, func(id int64) {
@@ -91,7 +92,7 @@ func TestWorkerThatStopsGivesTasksBackThatItHasPrefetched(t *testing.T) {
 			}
 		})
 		enqueueAll(t, r, 300, func(int) int { return 0 })
-		testkit.NoError(t, r.Work(ctx))
+		testkit.NoError(t, r.Work(ctx, o))
 		// a worker that doesn't prefetch has at most two claimed tasks: one
 		// that runs, and one whose outcome isn't written yet
 		if got := claimed > 2; got != (most > 0) {

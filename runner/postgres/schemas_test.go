@@ -107,7 +107,7 @@ func TestOlderWorkerEndsWhenItReconnectsAfterUpgrade(t *testing.T) {
 	name := pgkit.NewSchema()
 	at := pgkit.Shared(t).Address("postgres", "search_path="+name)
 	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+name, "application_name=older_"+name),
-		runner.Options{Lease: time.Second})
+		runner.Options{})
 	started, stopped := make(chan bool), make(chan error, 1)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {
 		started <- true
@@ -116,7 +116,7 @@ func TestOlderWorkerEndsWhenItReconnectsAfterUpgrade(t *testing.T) {
 		return ctx.Err()
 	}))
 	done := make(chan error, 1)
-	go func() { done <- r.Work(t.Context()) }()
+	go func() { done <- r.Work(t.Context(), runner.WorkOptions{Lease: time.Second}) }()
 	_, err := r.Enqueue(t.Context(), count.With(1))
 	testkit.NoError(t, err)
 	<-started

@@ -25,9 +25,9 @@ func TestWorkContinuesWithTimeoutsOfServer(t *testing.T) {
 			open(t, at, runner.Options{})
 			run(t, root, "ALTER ROLE "+schema+" SET "+setting+" = '100ms'")
 			var seen runs
-			worker := open(t, at, runner.Options{Concurrency: 2})
+			worker := open(t, at, runner.Options{})
 			worker.Register(count.Handler(seen.handle))
-			stop := work(t, worker)
+			stop := work(t, worker, runner.WorkOptions{Concurrency: 2})
 			client := open(t, at, runner.Options{BusyTimeout: 300 * time.Millisecond})
 			joined(t, client, 1)
 			var answered []int64

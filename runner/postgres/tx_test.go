@@ -17,7 +17,7 @@ import (
 // tasks and for cancel requests only every ten minutes.
 func TestWorkersNoticeCommitOfCaller(t *testing.T) {
 	at := pgkit.Address(t)
-	r := open(t, at, runner.Options{Lease: time.Hour})
+	r := open(t, at, runner.Options{})
 	app, err := sql.Open("pgx", at)
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestWorkersNoticeCommitOfCaller(t *testing.T) {
 		stopped <- context.Cause(ctx)
 		return ctx.Err()
 	}))
-	defer work(t, r)()
+	defer work(t, r, runner.WorkOptions{Lease: time.Hour})()
 	joined(t, r, 1)
 	began := time.Now()
 	within(func(tx *sql.Tx) error { _, err := r.EnqueueTx(t.Context(), tx, count.With(1)); return err })

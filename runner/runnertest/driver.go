@@ -151,8 +151,7 @@ func (t transaction) Commit() error {
 		_ = t.Tx.Rollback() // fails if the transaction was committed
 	}
 
-	// With Options.Alone a Runner does not watch the file, so it learns of the
-	// commit here.
+	// A Runner of New does not watch the file, so it learns of the commit here.
 	kits.Range(func(r, _ any) bool {
 		if r.(*runner.Runner).Path() == t.path {
 			db.Of(r).Notify()

@@ -202,11 +202,7 @@ func TestOnFinishedRepeatsEndWhoseHandlerFailed(t *testing.T) {
 func TestOneOfSeveralConsumersDelivers(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))
-		other, err := runner.Open(t.Context(), r.Path(), runner.Options{Alone: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer other.Close()
+		other := runnertest.Reopen(t, r)
 		var first, second collector
 		hangs := true // whether the first consumer still has to hang once, as if its process were suspended
 		stopFirst := consume(t, r, "audit", func(ctx context.Context, task jobs.Task) error {
@@ -318,7 +314,7 @@ func TestNoEndIsMissed(t *testing.T) {
 					}()
 					fault()
 					if random.IntN(2) == 0 {
-						_ = r.WorkUntilEmpty(t.Context()) // may fail because of a fault
+						_ = r.Work(t.Context(), runner.WorkOptions{Concurrency: 1, UntilEmpty: true}) // may fail because of a fault
 					}
 					fault()
 					runnertest.Advance(t, time.Duration(random.IntN(5000))*time.Millisecond)
@@ -330,7 +326,7 @@ func TestNoEndIsMissed(t *testing.T) {
 				// also runs the tasks that an ended worker has claimed.
 				for range 2 {
 					ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
-					_ = r.Work(ctx)
+					_ = r.Work(ctx, runner.WorkOptions{Concurrency: 1})
 					stop()
 				}
 				stop := consume(t, r, "audit", c.handle)
@@ -377,7 +373,7 @@ func TestEndsAreDeliveredToAnotherProgram(t *testing.T) {
 		if _, err := worker.Enqueue(t.Context(), outcome.With("ok")); err != nil {
 			t.Fatal(err)
 		}
-		if err := worker.WorkUntilEmpty(t.Context()); err != nil {
+		if err := worker.Work(t.Context(), runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -24,13 +24,14 @@ func TestRepeatedEnqueuesRunOnce(t *testing.T) {
 	for seed := range testkit.Size(5, 20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-				testRepeatedEnqueues(t, r, rand.New(rand.NewPCG(1, uint64(seed))))
-			}, runner.Options{Keep: time.Minute, KeepFailed: time.Minute})
+				o := runner.WorkOptions{Concurrency: 1, Keep: time.Minute, KeepFailed: time.Minute, UntilEmpty: true}
+				testRepeatedEnqueues(t, r, o, rand.New(rand.NewPCG(1, uint64(seed))))
+			})
 		})
 	}
 }
 
-func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
+func testRepeatedEnqueues(t *testing.T, r *runner.Runner, o runner.WorkOptions, random *rand.Rand) {
 	runs := map[string]int{}
 	faulted := false // whether a task of this worker has already caused a fault
 	fault := func() bool {
@@ -53,7 +54,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	}))
 	drain := func() {
 		faulted = false
-		for err := r.WorkUntilEmpty(t.Context()); err != nil; err = r.WorkUntilEmpty(t.Context()) {
+		for err := r.Work(t.Context(), o); err != nil; err = r.Work(t.Context(), o) {
 			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the fault kept the worker from starting
 		}
 	}
@@ -97,9 +98,9 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // longer than a lease, so that all claimed tasks run
 	defer cancel()
-	faulted = false
+	faulted, o.UntilEmpty = false, false
 	for ctx.Err() == nil {
-		if err := r.Work(ctx); err != nil {
+		if err := r.Work(ctx, o); err != nil {
 			testkit.ErrorIs(t, err, runnertest.ErrInjected)
 		}
 	}
@@ -141,10 +142,10 @@ func TestEnqueueSaysThatTaskWasKept(t *testing.T) {
 			t.Errorf("got %+v, want a new task with a key", first)
 		}
 		check("unfinished", jobs.Pending)
-		runnertest.Drain(t, r)
+		runnertest.Drain(t, r, runner.WorkOptions{Keep: 10 * time.Minute})
 		check("finished", jobs.Completed)
 		runnertest.Advance(t, 30*time.Minute)
-		runnertest.Drain(t, r) // Drain also deletes the finished task, because Options.Keep is only 10 minutes
+		runnertest.Drain(t, r, runner.WorkOptions{Keep: 10 * time.Minute}) // also deletes the finished task
 		check("deleted", "")
 		runnertest.Advance(t, 30*time.Minute)
 		if task := runnerkit.Enqueue(t, r, spec); task.Kept || task.ID == first.ID {
@@ -153,7 +154,7 @@ func TestEnqueueSaysThatTaskWasKept(t *testing.T) {
 		if task, err := r.Get(t.Context(), first.ID+1); err != nil || task.Kept {
 			t.Errorf("Get: got kept %v and error %v, want false and none", task.Kept, err)
 		}
-	}, runner.Options{Keep: 10 * time.Minute})
+	})
 }
 
 // enqueueWays has the ways to add a task.
@@ -245,14 +246,14 @@ func testOneRun(t *testing.T, r *runner.Runner, enqueue func() error) {
 		} else {
 			testkit.ErrorIs(t, err, runnertest.ErrInjected)
 		}
-		if err := r.WorkUntilEmpty(t.Context()); err != nil {
+		if err := r.Work(t.Context(), runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the fault kept the worker from starting
 		}
 	}
 	if runs == 0 { // the commit of the claim succeeded, but returned an error, so the worker did not run the task
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // longer than a lease, so that the task runs again
 		defer cancel()
-		testkit.NoError(t, r.Work(ctx))
+		testkit.NoError(t, r.Work(ctx, runner.WorkOptions{Concurrency: 1}))
 	}
 	testkit.Equal(t, "runs", runs, 1)
 }

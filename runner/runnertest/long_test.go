@@ -26,7 +26,7 @@ func TestHourOfTasks(t *testing.T) {
 		}))
 		ctx, stop := context.WithCancel(t.Context())
 		worked := make(chan error)
-		go func() { worked <- r.Work(ctx) }()
+		go func() { worked <- r.Work(ctx, runner.WorkOptions{Concurrency: 1}) }()
 		go func() {
 			ticks := time.NewTicker(pause)
 			defer ticks.Stop()

@@ -29,7 +29,7 @@ func TestWorkerSeesCommitOfProgramAtOnce(t *testing.T) {
 			cancelled = time.Since(began)
 			return context.Cause(ctx)
 		}))
-		stop := runnerkit.Work(t, r)
+		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 		defer stop()
 		runnertest.Advance(t, 3*time.Second)
 		var task jobs.Task

@@ -49,16 +49,13 @@ func TestCursorContinuesAfterEachRestart(t *testing.T) {
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}
-			var err error
-			if r, err = runner.Open(t.Context(), r.Path(), runner.Options{Alone: true}); err != nil {
-				t.Fatal(err)
-			}
+			r = runnertest.Reopen(t, r)
 			calls := 0
 			stopped := errors.New("stopped")
 			limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			ctx, stop := context.WithCancelCause(limited)
-			err = r.OnFinished(ctx, "audit", func(ctx context.Context, task jobs.Task) error {
+			err := r.OnFinished(ctx, "audit", func(ctx context.Context, task jobs.Task) error {
 				if calls++; calls == 2 {
 					stop(stopped)
 					return context.Cause(ctx)

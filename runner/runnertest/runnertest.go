@@ -71,6 +71,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/internal/engine"
@@ -98,30 +99,31 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 
 // New returns a Runner over a database in a temporary directory. The end of the
 // test closes it. A handler that panics fails the test. New accepts at most one
-// runner.Options. Some defaults differ from those of runner.Open: one attempt
-// runs at a time, so that the order of tasks is certain, and the Runner keeps
-// finished tasks for ever. The Runner does not watch for other processes
-// (Alone). Its writes are not fsynced, because New replaces Options.Sync by
-// runner.SyncNormal. Only the value runner.SyncFlash stays: the Runner then
-// collects writes, as it does for runner.Open.
+// runner.Options. The Runner does not watch for other processes. Its writes are
+// not fsynced, because New replaces Options.Sync by runner.SyncNormal. Only the
+// value runner.SyncFlash stays: the Runner then collects writes, as it does for
+// runner.Open.
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
-	var o runner.Options
-	switch len(options) {
-	case 0:
-	case 1:
-		o = options[0]
-	default:
-		t.Fatal("runnertest: more than one runner.Options")
-	}
+	return open(t, filepath.Join(t.TempDir(), "test.db"), options)
+}
 
-	o.Concurrency, o.Keep, o.KeepFailed = cmp.Or(o.Concurrency, 1), cmp.Or(o.Keep, -1), cmp.Or(o.KeepFailed, -1)
-	o.Alone, o.Driver = true, driverName
+// Reopen returns another Runner over the database of r, such as that of the
+// next version of a program. It is like a Runner of New otherwise.
+func Reopen(t testing.TB, r *runner.Runner, options ...runner.Options) *runner.Runner {
+	t.Helper()
+	return open(t, r.Path(), options)
+}
+
+func open(t testing.TB, path string, options []runner.Options) *runner.Runner {
+	t.Helper()
+	o := only(t, options)
 	if o.Sync != runner.SyncFlash {
 		o.Sync = runner.SyncNormal
 	}
 
-	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), o)
+	ctx := db.With(t.Context(), func(o *db.Options) { o.Alone, o.Driver = true, driverName })
+	r, err := runner.Open(ctx, path, o)
 	if err != nil {
 		t.Fatalf("runnertest: %v", err)
 	}
@@ -155,6 +157,17 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 		}
 	})
 	return r
+}
+
+// only returns the only element of options, or the zero value.
+func only[O any](t testing.TB, options []O) (o O) {
+	t.Helper()
+	if len(options) > 1 {
+		t.Fatalf("runnertest: more than one %T", o)
+	}
+	for _, o = range options {
+	}
+	return o
 }
 
 // kit records the tasks that one Runner has started. New makes a kit for each
@@ -253,10 +266,16 @@ var accessMu sync.Mutex
 // ticks should do the same: after an Advance without Work, Drain enqueues one
 // task for all missed ticks.
 //
-// If Options.Keep is set, Drain deletes old tasks when it begins. It deletes
-// none if no worker ran for more than a day: see runner.DeletionPause.
-func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
+// Drain accepts at most one runner.WorkOptions. Two defaults differ from those
+// of Runner.Work: one attempt runs at a time, so that the order of tasks is
+// certain, and finished tasks are kept for ever. If WorkOptions.Keep is set,
+// Drain deletes old tasks when it begins. It deletes none if no worker ran for
+// more than a day: see runner.DeletionPause.
+func Drain(t testing.TB, r *runner.Runner, options ...runner.WorkOptions) []jobs.Task {
 	t.Helper()
+	o := only(t, options)
+	o.Concurrency, o.Keep, o.KeepFailed = cmp.Or(o.Concurrency, 1), cmp.Or(o.Keep, -1), cmp.Or(o.KeepFailed, -1)
+	o.UntilEmpty = true
 	found, ok := kits.Load(r)
 	if !ok {
 		t.Fatal("runnertest: Drain is for a Runner of New or Run")
@@ -266,7 +285,7 @@ func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	k.mu.Lock()
 	k.started = nil
 	k.mu.Unlock()
-	if err := r.WorkUntilEmpty(engine.NoteStarts(t.Context(), k.record)); err != nil {
+	if err := r.Work(engine.NoteStarts(t.Context(), k.record), o); err != nil {
 		t.Fatalf("runnertest: Drain: %v", err)
 	}
 

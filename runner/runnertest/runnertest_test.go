@@ -58,7 +58,7 @@ func TestBackgroundWorkerRunsTasksThatBecomeDue(t *testing.T) {
 		}))
 		ctx, stop := context.WithCancel(t.Context())
 		worked := make(chan error)
-		go func() { worked <- r.Work(ctx) }()
+		go func() { worked <- r.Work(ctx, runner.WorkOptions{Concurrency: 1}) }()
 		task := runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
 		runnertest.Advance(t, time.Second)
 		testkit.Equal(t, "attempts at once", attempts, 1)
@@ -324,12 +324,12 @@ func TestFlashCollectsWritesAsOnDevice(t *testing.T) {
 			r.Register(count.Handler(func(context.Context, string) (int, error) { return 1, nil }))
 			task, err := r.Enqueue(t.Context(), count.With("a"))
 			testkit.NoError(t, err)
-			defer runnerkit.Work(t, r)()
+			defer runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 2})()
 			runnertest.Advance(t, 4*time.Second)
 			testkit.Equal(t, fmt.Sprintf("state 4 s after the end with level %d", level), runnerkit.Get(t, r, task.ID).State, want)
 			runnertest.Advance(t, 2*time.Second)
 			testkit.Equal(t, "state 6 s after the end", runnerkit.Get(t, r, task.ID).State, jobs.Completed)
-		}, runner.Options{Sync: level, Concurrency: 2})
+		}, runner.Options{Sync: level})
 	}
 }
 

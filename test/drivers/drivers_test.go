@@ -46,7 +46,7 @@ func TestTransactionOfAnotherDriverIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.WorkUntilEmpty(ctx); err != nil {
+	if err := r.Work(ctx, runner.WorkOptions{UntilEmpty: true}); err != nil {
 		t.Fatal(err)
 	}
 	task, err := r.Enqueue(ctx, quick.With(nil))

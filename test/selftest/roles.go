@@ -123,9 +123,7 @@ func client(r *runner.Runner) harness.Client {
 // lease than a worker of the command "runner work".
 func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly bool) error {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
-	o := runner.Options{MustExist: true, Log: log, Name: name, Lease: harness.Lease, Concurrency: harness.Slots,
-		Grace: harness.Grace, Engine: postgres.Engine(), OwnProcess: !functionsOnly, ForeignTriggers: true}
-	r, err := runner.Open(ctx, harness.Database(dir), o)
+	r, err := runner.Open(ctx, harness.Database(dir), runner.Options{MustExist: true, Log: log, Engine: postgres.Engine()})
 	if err != nil {
 		return err
 	}
@@ -144,7 +142,9 @@ func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly
 	ctx, stop := ui.HandleWorker(ctx, r, log, false)
 	defer stop()
 
-	if err := r.Work(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+	o := runner.WorkOptions{Name: name, Lease: harness.Lease, Concurrency: harness.Slots, Grace: harness.Grace,
+		OwnProcess: !functionsOnly, ForeignTriggers: true}
+	if err := r.Work(ctx, o); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err
 	}
 

@@ -23,8 +23,9 @@ func TestWorkerClaimsSoonAfterItsHeartbeatsRecoverDuringAWrite(t *testing.T) {
 		testkit.NoError(t, err)
 		defer store.Close()
 
-		e := newEngine(t, Options{Store: store, Log: slog.New(slog.DiscardHandler), Concurrency: 1, Lease: time.Minute,
-			Handlers: map[string]jobs.Handler{"work": {Job: "work", MaxAttempts: 3}}})
+		e := newEngine(t, Options{Store: store, Log: slog.New(slog.DiscardHandler),
+			WorkOptions: WorkOptions{Concurrency: 1, Lease: time.Minute},
+			Handlers:    map[string]jobs.Handler{"work": {Job: "work", MaxAttempts: 3}}})
 		_, err = store.Insert(t.Context(), []jobs.Spec{{Job: "work", In: time.Second}}, now())
 		testkit.NoError(t, err)
 		time.Sleep(e.o.Lease) // without a heartbeat

@@ -42,9 +42,8 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
-// Options configure an Engine. runner.Options describes the fields that have
-// the same names there. Package runner sets the defaults, so the Engine has no
-// defaults.
+// Options configure an Engine. Package runner sets the defaults, so the Engine
+// has no defaults.
 type Options struct {
 	Owner    any // the *runner.Runner whose Work runs this engine
 	Store    *db.DB
@@ -59,22 +58,29 @@ type Options struct {
 	// Only is the id of the only task that this worker runs; 0 for all tasks.
 	// It is -1 until AddOnly has added that task. A worker with one task
 	// enqueues no tasks of schedules and deletes no old tasks.
-	Only             int64
-	Stdin            *os.File // stdin of that task; nil for /dev/null
-	UntilEmpty       bool     // whether the worker ends when nothing runs and no task is due
+	Only       int64
+	Stdin      *os.File      // stdin of that task; nil for /dev/null
+	WriteEvery time.Duration // how long the worker collects outcomes and claims before it writes them; 0 to write at once
+	WorkOptions
+}
+
+// WorkOptions are runner.WorkOptions, which has their documentation.
+type WorkOptions struct {
 	Concurrency      int
 	Queues           []jobs.QueueMax
+	UntilEmpty       bool
 	Grace            time.Duration
 	Lease            time.Duration
-	WriteEvery       time.Duration // how long the worker collects outcomes and claims before it writes them; 0 to write at once
 	Timeout          time.Duration
-	OutputLimit      int64
 	LeaveChildren    bool
+	OutputLimit      int64
 	Name             string
 	Keep, KeepFailed time.Duration
 	Hooks            jobs.Hooks
-	Liveness         func(jobs.Liveness)
+	Liveness         func(running int, draining bool)
 	LivenessEvery    time.Duration
+	InsecurePerms    bool
+	ForeignTriggers  bool
 	GuardianPath     string
 	OwnProcess       bool
 }
@@ -159,8 +165,8 @@ type loopState struct {
 	snoozes      map[int64]int // numbers of short snoozes in a row, by the id of the task; see limitSnooze
 	lastFinishes []db.Finish   // outcomes that the last cycle wrote; the next cycle uses the memory of this slice again
 
-	visited       bool      // whether a cycle has succeeded since the last call of Options.Liveness
-	livenessAt    time.Time // time of the next call of Options.Liveness; zero before the first call
+	visited       bool      // whether a cycle has succeeded since the last call of WorkOptions.Liveness
+	livenessAt    time.Time // time of the next call of WorkOptions.Liveness; zero before the first call
 	drainReported bool      // whether the last call had Draining set
 }
 

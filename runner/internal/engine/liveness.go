@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"example.com/runner/internal/usercode"
-	"example.com/runner/jobs"
 )
 
-// reportLiveness calls Options.Liveness after the first claim, at the start of
-// a drain, and every LivenessEvery. If the loop has not used the database since
-// the last report, reportLiveness first makes a small read. It does not write.
-// A write fails while another process holds the write lock for long, and a
-// watchdog would then restart this worker for no reason.
+// reportLiveness calls WorkOptions.Liveness after the first claim, at the start
+// of a drain, and every LivenessEvery. If the loop has not used the database
+// since the last report, reportLiveness first makes a small read. It does not
+// write. A write fails while another process holds the write lock for long, and
+// a watchdog would then restart this worker for no reason.
 func (e *Engine) reportLiveness(ctx context.Context) {
 	at := now()
 	switch {
@@ -32,8 +31,7 @@ func (e *Engine) reportLiveness(ctx context.Context) {
 	}
 
 	e.visited, e.drainReported = false, e.ending()
-	report := jobs.Liveness{Running: e.used(), Draining: e.ending()}
-	if p := usercode.Call(func() { e.o.Liveness(report) }); p != nil {
+	if p := usercode.Call(func() { e.o.Liveness(e.used(), e.ending()) }); p != nil {
 		e.log.Error("the function Liveness does not return", usercode.LogArgs(p)...)
 	}
 }

@@ -17,7 +17,7 @@ import (
 //
 // The invariants:
 //
-//   - At most Options.Concurrency attempts run or wait until their outcome is
+//   - At most WorkOptions.Concurrency attempts run or wait until their outcome is
 //     written. A batch counts as one attempt. While a suspect runs, no other
 //     attempt runs.
 //   - An attempt stays in Engine.running until its outcome is written. Until

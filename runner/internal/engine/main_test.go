@@ -30,7 +30,7 @@ func onFakeTime(t *testing.T, test func(t *testing.T, o Options, runs *atomic.In
 			runs.Add(1)
 			return nil, nil
 		}
-		test(t, Options{Store: store, Log: slog.New(slog.DiscardHandler), Concurrency: 1, Lease: time.Minute,
+		test(t, Options{Store: store, Log: slog.New(slog.DiscardHandler), WorkOptions: WorkOptions{Concurrency: 1, Lease: time.Minute},
 			PrepareTick: func(context.Context, *jobs.Spec) error { return nil },
 			Handlers:    map[string]jobs.Handler{"work": {Job: "work", MaxAttempts: 3, Run: run}}}, &runs)
 	})

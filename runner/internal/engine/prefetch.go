@@ -17,7 +17,7 @@ import (
 // attempt ends, its goroutine begins the next waiting task.
 //
 // Invariants:
-//   - At most Options.Concurrency attempts run. Heartbeats renew the leases of
+//   - At most WorkOptions.Concurrency attempts run. Heartbeats renew the leases of
 //     the waiting tasks like those of running ones. An attempt whose lease has
 //     expired does not begin (attempt.tooLate).
 //   - The worker prefetches only if the cycle writes the outcome of at least

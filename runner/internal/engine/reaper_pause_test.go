@@ -24,7 +24,7 @@ func TestReaperChecksMoreRarelyIfItsReadsTakeLong(t *testing.T) {
 func TestReadsOfReaperEnd(t *testing.T) {
 	for lease, want := range map[time.Duration]time.Duration{time.Second: minReapRead, time.Minute: time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
-			e := &Engine{o: Options{Lease: lease}}
+			e := &Engine{o: Options{WorkOptions: WorkOptions{Lease: lease}}}
 			e.stopped, e.stop = context.WithCancel(t.Context())
 			began := time.Now()
 			read, cancel := (&reaper{e: e}).readContext()

@@ -35,7 +35,7 @@ func TestExpiredCountsOnlyTimeThatReaperObserved(t *testing.T) {
 		"seen by a reaper that is always late": {slices.Repeat([]db.Lease{lease(1)}, 9), time.Hour, 3},
 		"revoked, and its reaper has died":     {[]db.Lease{lease(1), revoked, revoked}, time.Second, 2},
 	} {
-		p := &reaper{e: &Engine{o: Options{Lease: 30 * time.Second}}}
+		p := &reaper{e: &Engine{o: Options{WorkOptions: WorkOptions{Lease: 30 * time.Second}}}}
 		found := -1
 		for i, l := range c.looks {
 			var lost []db.Lease

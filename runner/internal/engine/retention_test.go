@@ -26,7 +26,8 @@ func TestRetentionLogsEachWriteThatFails(t *testing.T) {
 			testkit.NoError(t, err)
 			defer store.Close()
 			var log bytes.Buffer
-			o := Options{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil)), Lease: time.Minute, Keep: time.Hour}
+			o := Options{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil)),
+				WorkOptions: WorkOptions{Lease: time.Minute, Keep: time.Hour}}
 			e := newEngine(t, o)
 			writes := 0
 			disk.Decide(func(ev fault.Event) fault.Code {
@@ -64,7 +65,8 @@ func TestFailedDeletionReturnsNoFreeSpace(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 
 		var log bytes.Buffer
-		e := newEngine(t, Options{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil)), Lease: time.Minute, Keep: time.Hour})
+		e := newEngine(t, Options{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			WorkOptions: WorkOptions{Lease: time.Minute, Keep: time.Hour}})
 		disk.Decide(func(ev fault.Event) fault.Code {
 			if ev.Op == fault.Lock {
 				return fault.IOErr

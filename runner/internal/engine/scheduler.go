@@ -165,9 +165,10 @@ func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	return changed
 }
 
-// endTicks returns true if WorkUntilEmpty can return. The engine then ignores
-// all further ticks. If a tick has enqueued a task since the last call,
-// endTicks returns false, because WorkUntilEmpty has to run that task first.
+// endTicks returns true if Work with UntilEmpty can return. The engine then
+// ignores all further ticks. If a tick has enqueued a task since the last call,
+// endTicks returns false, because Work with UntilEmpty has to run that task
+// first.
 func (e *Engine) endTicks() bool {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()

@@ -23,7 +23,7 @@ func Guardian(version string) bool {
 func CheckGuardian(path string) error {
 	if supervisor.HasGuardians && !guardianCalled.Load() && path == "" {
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",
-			Why: []string{"main does not begin with: if runner.Guardian() { return }"}, Hint: "add it, or set Options.GuardianPath"}
+			Why: []string{"main does not begin with: if runner.Guardian() { return }"}, Hint: "add it, or set WorkOptions.GuardianPath"}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -34,7 +35,12 @@ var newFile = testkit.Template(func(path string) error {
 // test ends.
 func OpenAt(t testing.TB, address string, options runner.Options) *runner.Runner {
 	t.Helper()
-	r, err := runner.Open(t.Context(), address, options)
+	return openAt(t.Context(), t, address, options)
+}
+
+func openAt(ctx context.Context, t testing.TB, address string, options runner.Options) *runner.Runner {
+	t.Helper()
+	r, err := runner.Open(ctx, address, options)
 	if err != nil {
 		t.Fatalf("open %s: %v", address, err)
 	}
@@ -47,6 +53,13 @@ func OpenAt(t testing.TB, address string, options runner.Options) *runner.Runner
 	return r
 }
 
+// OpenAlone opens a new database as Open does, for a test on fake time in which
+// no other process writes the file.
+func OpenAlone(t testing.TB, options runner.Options) *runner.Runner {
+	t.Helper()
+	return openAt(db.Alone(t.Context()), t, newFile(t), options)
+}
+
 // Enqueue adds a task.
 func Enqueue(t testing.TB, r *runner.Runner, spec jobs.Spec) jobs.Task {
 	t.Helper()
@@ -57,21 +70,23 @@ func Enqueue(t testing.TB, r *runner.Runner, spec jobs.Spec) jobs.Task {
 	return task
 }
 
-// Drain runs a worker until no task is due.
-func Drain(t testing.TB, r *runner.Runner) {
+// Drain runs a worker until no task is due, with at most one WorkOptions.
+func Drain(t testing.TB, r *runner.Runner, options ...runner.WorkOptions) {
 	t.Helper()
-	if err := r.WorkUntilEmpty(t.Context()); err != nil {
+	o := optional(options)
+	o.UntilEmpty = true
+	if err := r.Work(t.Context(), o); err != nil {
 		t.Fatalf("work until empty: %v", err)
 	}
 }
 
 // Work runs a worker in the background. The worker stops when the caller calls
-// stop or the test ends.
-func Work(t testing.TB, r *runner.Runner) (stop func()) {
+// stop or the test ends. It takes at most one WorkOptions.
+func Work(t testing.TB, r *runner.Runner, options ...runner.WorkOptions) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // t.Context() would end before the cleanup functions of the test
 	done := make(chan error, 1)
-	go func() { done <- r.Work(ctx) }()
+	go func() { done <- r.Work(ctx, optional(options)) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -80,6 +95,12 @@ func Work(t testing.TB, r *runner.Runner) (stop func()) {
 	})
 	t.Cleanup(stop)
 	return stop
+}
+
+func optional(options []runner.WorkOptions) (o runner.WorkOptions) {
+	for _, o = range options {
+	}
+	return o
 }
 
 // Get reads a task.

@@ -38,7 +38,7 @@ func main() {
 }
 
 func run(ctx context.Context, dir, url string) error {
-	r, err := runner.Open(ctx, filepath.Join(dir, "edge.db"), runner.Options{Concurrency: 10, Sync: runner.SyncFlash})
+	r, err := runner.Open(ctx, filepath.Join(dir, "edge.db"), runner.Options{Sync: runner.SyncFlash})
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func run(ctx context.Context, dir, url string) error {
 		}
 		return tx.Commit()
 	})
-	return r.Work(ctx)
+	return r.Work(ctx, runner.WorkOptions{Concurrency: 10})
 }
 
 func post(ctx context.Context, url string, body any) error {

@@ -35,7 +35,7 @@ func main() {
 }
 
 func run(ctx context.Context, dir, url string) error {
-	r, err := runner.Open(ctx, filepath.Join(dir, "mail.db"), runner.Options{Concurrency: 10})
+	r, err := runner.Open(ctx, filepath.Join(dir, "mail.db"), runner.Options{})
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func run(ctx context.Context, dir, url string) error {
 		}
 		return tx.Commit()
 	})
-	return r.Work(ctx)
+	return r.Work(ctx, runner.WorkOptions{Concurrency: 10})
 }
 
 func post(ctx context.Context, url string, body any) error {

@@ -36,7 +36,7 @@ func run(ctx context.Context, dir, photos string) error {
 		return err
 	}
 
-	r, err := runner.Open(ctx, filepath.Join(dir, "photos.db"), runner.Options{Concurrency: 4})
+	r, err := runner.Open(ctx, filepath.Join(dir, "photos.db"), runner.Options{})
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func run(ctx context.Context, dir, photos string) error {
 		}
 	}
 
-	return r.Work(ctx)
+	return r.Work(ctx, runner.WorkOptions{Concurrency: 4})
 }
 
 // thumbnail writes a small copy of an image. It writes a temporary file and
