@@ -34,7 +34,7 @@ With a selector, cancel changes unfinished tasks only. If it matches several
 tasks, cancel asks for confirmation on a terminal; without a terminal cancel
 needs --yes. cancel prints a line for each task: its id and state.`,
 		Flags: o.Options(a,
-			cli.Bool(&o.how.Now, "now", "send SIGKILL at once"),
+			cli.Bool(&o.how.Kill, "now", "send SIGKILL at once"),
 			cli.Bool(&o.noWait, "no-wait", "do not wait until running tasks have stopped"),
 			cli.Text(&o.how.Reason, "reason", "TEXT", "reason that is stored with the task")),
 		Action: a.Action(o.Read, o.run),

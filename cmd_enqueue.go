@@ -299,7 +299,7 @@ func sayIfStopped(p *ui.Printer, err error) error {
 }
 
 func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enqueued, error) {
-	added, err := r.Add(ctx, spec)
+	added, err := r.EnqueueMany(ctx, spec)
 	if err != nil {
 		return runner.Enqueued{}, err
 	}

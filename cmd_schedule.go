@@ -125,7 +125,7 @@ func (o *scheduleNames) readOne(c *cli.Context, a *cli.App) error {
 }
 
 func (o *scheduleShowOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
-	s, err := r.GetSchedule(ctx, o.scheduleNames[0])
+	s, err := r.Schedule(ctx, o.scheduleNames[0])
 	if err != nil {
 		return err
 	}

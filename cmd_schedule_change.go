@@ -86,7 +86,7 @@ func (o *scheduleChange) run(ctx context.Context, r *runner.Runner, p *ui.Printe
 
 		changed := ui.RemovedSchedule(name)
 		if !o.gone {
-			s, err := r.GetSchedule(ctx, name)
+			s, err := r.Schedule(ctx, name)
 			if err != nil {
 				return err
 			}

@@ -44,7 +44,7 @@ func TestStatusWithFollowFitsTerminal(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	for i := range 30 {
 		spec := jobs.Command{Argv: []string{"true"}}.With(jobs.Queue(fmt.Sprintf("queue-with-a-long-name-%d", i)))
-		if _, err := r.Add(t.Context(), spec); err != nil {
+		if _, err := r.EnqueueMany(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -170,8 +170,8 @@ func (o *workOptions) read(c *cli.Context, a *cli.App) (err error) {
 	}
 
 	for i, q := range o.work.Queues {
-		if slices.ContainsFunc(o.work.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
-			return ui.Usage("--queue %s is repeated", q.Queue)
+		if slices.ContainsFunc(o.work.Queues[:i], func(other runner.QueueMax) bool { return other.Name == q.Name }) {
+			return ui.Usage("--queue %s is repeated", q.Name)
 		}
 	}
 
@@ -228,7 +228,7 @@ func orNone[T int64 | time.Duration](parse func(string) (T, error)) func(string)
 // parseQueueMax parses NAME[=MAX].
 func parseQueueMax(text string) (runner.QueueMax, error) {
 	name, limit, limited := strings.Cut(text, "=")
-	q := runner.QueueMax{Queue: name}
+	q := runner.QueueMax{Name: name}
 	if _, err := cli.ParseQueue(name); err != nil || !limited {
 		return q, err
 	}

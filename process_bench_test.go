@@ -68,7 +68,7 @@ func BenchmarkEnqueueProcess(b *testing.B) {
 }
 
 // BenchmarkEnqueueBatch adds b.N tasks with one call of "runner enqueue
-// --batch". For comparison it also adds them with EnqueueAll.
+// --batch". For comparison it also adds them with EnqueueSeq.
 func BenchmarkEnqueueBatch(b *testing.B) {
 	b.StopTimer()
 	program := buildRunner(b)
@@ -87,7 +87,7 @@ func BenchmarkEnqueueBatch(b *testing.B) {
 	}
 	defer r.Close()
 	began := time.Now()
-	if _, err := r.EnqueueAll(b.Context(), func(yield func(jobs.Spec) bool) {
+	if _, err := r.EnqueueSeq(b.Context(), func(yield func(jobs.Spec) bool) {
 		for i := range b.N {
 			if !yield(jobs.Command{Argv: []string{"/bin/true", fmt.Sprint(i)}}.With(jobs.Queue("media"), jobs.Priority(i%10))) {
 				return

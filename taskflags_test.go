@@ -87,7 +87,7 @@ func (c *commandTest) open(name string) *runner.Runner {
 
 func (c *commandTest) add(r *runner.Runner, s jobs.Spec) int64 {
 	c.Helper()
-	added, err := r.Add(c.Context(), s)
+	added, err := r.EnqueueMany(c.Context(), s)
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 		defer halt()
 
 		before := processorTime()
-		if _, err := r.EnqueueAll(ctx, func(yield func(jobs.Spec) bool) {
+		if _, err := r.EnqueueSeq(ctx, func(yield func(jobs.Spec) bool) {
 			for i := range n {
 				var options []jobs.Option
 				if f.options != nil {

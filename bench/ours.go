@@ -24,7 +24,7 @@ func ours(name string, level runner.Sync) system {
 		var halt context.CancelFunc
 		return &queue{
 			add:     func(ctx context.Context, p payload) error { _, err := r.Enqueue(ctx, noop.With(p)); return err },
-			addMany: func(ctx context.Context, list []payload) error { _, err := r.EnqueueAll(ctx, specs(list)); return err },
+			addMany: func(ctx context.Context, list []payload) error { _, err := r.EnqueueSeq(ctx, specs(list)); return err },
 			start: func(ctx context.Context) error {
 				ctx, halt = context.WithCancel(ctx)
 				go func() { ended <- r.Work(ctx, runner.WorkOptions{Concurrency: concurrency}) }()

@@ -20,7 +20,7 @@ func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = r.EnqueueAll(ctx, specs(payloads(0, n)))
+	_, err = r.EnqueueSeq(ctx, specs(payloads(0, n)))
 	return r, err
 }
 

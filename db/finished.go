@@ -8,7 +8,7 @@ import (
 )
 
 // The table finished is a list of ended tasks for consumers, which are calls of
-// runner.OnFinished. A cursor stores how far a consumer has read. With a
+// runner.ConsumeFinished. A cursor stores how far a consumer has read. With a
 // cursor, the transaction that ends a task also adds the end to the list;
 // without one it adds nothing.
 //

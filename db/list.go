@@ -300,7 +300,7 @@ func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 	}
 	return readAs(ctx, d, func(r *attemptRow) jobs.Attempt {
 		o := r.Outcome.outcome(r.StartedAt, r.FinishedAt)
-		return jobs.Attempt{TaskID: r.ID, GenerationID: r.GenerationID, Attempt: r.Attempt, State: jobs.State(r.State),
+		return jobs.Attempt{TaskID: r.ID, GenerationID: r.GenerationID, Number: r.Attempt, State: jobs.State(r.State),
 			Reason: o.Reason, Counted: bool(r.Counted), WorkerID: string(r.WorkerID), Worker: string(r.WorkerName),
 			StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time(), Duration: o.duration(), ExitCode: o.ExitCode, Signal: o.Signal,
 			Error: o.Error, OutputBytes: o.Output, OutputTruncated: o.Truncated,

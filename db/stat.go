@@ -95,7 +95,7 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs
 	stats := map[string]*jobs.QueueStatus{}
 	of := func(queue string) *jobs.QueueStatus {
 		if stats[queue] == nil {
-			stats[queue] = &jobs.QueueStatus{Queue: queue, Counts: map[jobs.State]int{}, Jobs: map[string]int{},
+			stats[queue] = &jobs.QueueStatus{Name: queue, Counts: map[jobs.State]int{}, Jobs: map[string]int{},
 				Ended: map[jobs.State]int{}}
 		}
 		return stats[queue]
@@ -128,7 +128,7 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs
 
 	for _, stat := range stats {
 		stat.Pause = pauses[AllQueues]
-		if pause, ok := pauses[stat.Queue]; ok && !EndsBefore(pause, stat.Pause) {
+		if pause, ok := pauses[stat.Name]; ok && !EndsBefore(pause, stat.Pause) {
 			stat.Pause = pause
 		}
 	}
@@ -168,7 +168,7 @@ func (d *DB) findOldest(ctx context.Context, stats map[string]*jobs.QueueStatus)
 	var pairs [][2]string
 	for _, stat := range stats {
 		for job := range stat.Jobs {
-			pairs = append(pairs, [2]string{stat.Queue, job})
+			pairs = append(pairs, [2]string{stat.Name, job})
 		}
 	}
 

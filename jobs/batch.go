@@ -13,9 +13,9 @@ import (
 // maxBatch is the greatest number of tasks in one call of a batch function.
 const maxBatch = 1000
 
-// BatchTask is one of the tasks that a batch function gets in a call. See
-// Func.BatchHandler.
-type BatchTask[In any] struct {
+// BulkTask is one of the tasks that a batch function gets in a call. See
+// Func.BulkHandler.
+type BulkTask[In any] struct {
 	// Context is the context of this task. It ends when the task times out, is
 	// cancelled or has passed to another worker, and when this worker shuts
 	// down. context.Cause returns the cause. To act on this task, pass this
@@ -36,14 +36,14 @@ type BatchTask[In any] struct {
 // must not work on the task any more, because the next attempt of the task may
 // start at once. Only the first call has an effect. Many goroutines may call
 // End at the same time.
-func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
+func (t BulkTask[In]) End(err error) { t.member.end(nil, err) }
 
-// BatchHandler returns a Handler that calls the given function with up to n
+// BulkHandler returns a Handler that calls the given function with up to n
 // tasks of the job at a time, and at least one. Use it if the effect of many
 // tasks costs little more than that of one, such as a bulk insert or a request
 // that takes a list.
 //
-// The function can end single tasks with BatchTask.End. The result of the
+// The function can end single tasks with BulkTask.End. The result of the
 // function is the outcome of all tasks that it has not ended: nil completes
 // them, and an error or a panic is the error of each of them. Each task has its
 // own attempt, result, error, log, timeout and retries. A timeout or a
@@ -53,7 +53,7 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // time Grace (see runner.WorkOptions). The context ctx also ends when the
 // contexts of all remaining tasks have ended; a task remains until the function
 // calls End for it, and the last one until the function returns. The context
-// ctx belongs to no task, so pass BatchTask.Context, not ctx, to the functions
+// ctx belongs to no task, so pass BulkTask.Context, not ctx, to the functions
 // of package runner.
 //
 // A batch takes one slot of the worker until the function returns. When a
@@ -85,20 +85,20 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // second, the function starts with the tasks whose middleware has called next,
 // and a further call gets the other tasks.
 //
-// BatchHandler panics if n is less than 1 or more than 1000, or if the function
+// BulkHandler panics if n is less than 1 or more than 1000, or if the function
 // is nil.
-func (f Func[In]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) error) Handler {
+func (f Func[In]) BulkHandler(n int, call func(ctx context.Context, tasks []BulkTask[In]) error) Handler {
 	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error {
 		return call(ctx, batchTasks[In](members))
 	})
 }
 
-// BatchHandler returns a Handler that calls the given function with up to n
+// BulkHandler returns a Handler that calls the given function with up to n
 // tasks at a time. The function returns one Out for each task, in the order of
 // the tasks. The Out is stored as the result of the task unless the function
-// has ended the task with BatchTask.End. The documentation of Func.BatchHandler
+// has ended the task with BulkTask.End. The documentation of Func.BulkHandler
 // also holds for this method.
-func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) ([]Out, error)) Handler {
+func (f ResultFunc[In, Out]) BulkHandler(n int, call func(ctx context.Context, tasks []BulkTask[In]) ([]Out, error)) Handler {
 	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error {
 		results, err := call(ctx, batchTasks[In](members))
 		if err == nil && len(results) != len(members) {
@@ -120,15 +120,15 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 
 // WaitToFill returns a Handler that waits until a batch is full, but not longer
 // than d after the first task of the batch was due. Call it on a Handler from
-// BatchHandler. Without WaitToFill, a Handler from BatchHandler does not wait.
+// BulkHandler. Without WaitToFill, a Handler from BulkHandler does not wait.
 // A task that waits for a full batch is pending and takes no slot. A suspect,
 // which is a task that may have killed its workers, does not wait. WaitToFill
-// panics if d is negative, or if the Handler does not come from BatchHandler.
+// panics if d is negative, or if the Handler does not come from BulkHandler.
 func (h Handler) WaitToFill(d time.Duration) Handler {
-	if d < 0 || h.BatchSize == 0 {
-		panic(fmt.Sprintf("jobs: WaitToFill(%v) of %s; use a positive time and a Handler of BatchHandler", d, h.Job))
+	if d < 0 || h.BulkSize == 0 {
+		panic(fmt.Sprintf("jobs: WaitToFill(%v) of %s; use a positive time and a Handler of BulkHandler", d, h.Job))
 	}
-	h.BatchWait = d
+	h.BulkWait = d
 	return h
 }
 
@@ -138,7 +138,7 @@ func (f Func[In]) batchHandler(n int, isNil bool, call func(context.Context, []*
 		panic(fmt.Sprintf("jobs: %d tasks in a batch of %s; use 1 to %d", n, f.job, maxBatch))
 	}
 
-	h.BatchSize = n
+	h.BulkSize = n
 	h.Run = func(ctx context.Context, task Task) (json.RawMessage, error) {
 		in, err := f.args(task)
 		if err != nil {
@@ -243,10 +243,10 @@ func (c *batchCall) check() {
 	}
 }
 
-func batchTasks[In any](members []*batchMember) []BatchTask[In] {
-	tasks := make([]BatchTask[In], len(members))
+func batchTasks[In any](members []*batchMember) []BulkTask[In] {
+	tasks := make([]BulkTask[In], len(members))
 	for i, m := range members {
-		tasks[i] = BatchTask[In]{Context: m.ctx, Task: m.task, member: m}
+		tasks[i] = BulkTask[In]{Context: m.ctx, Task: m.task, member: m}
 		// Without the second result this would panic if m.input is nil. It may
 		// be nil if In is an interface.
 		tasks[i].Input, _ = m.input.(In)

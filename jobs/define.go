@@ -14,9 +14,9 @@ import (
 type Handler struct {
 	Job         string
 	MaxAttempts int // default of Task.MaxAttempts; a task without MaxAttempts gets this value at its first start
-	BatchSize   int // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BatchHandler
+	BulkSize    int // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BulkHandler
 
-	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
+	BulkWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
 
 	// Run executes one attempt. The result is JSON or nil. The errors of
 	// RetryIn, Snooze, Cancel and AttemptError have special meanings, which

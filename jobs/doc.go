@@ -69,7 +69,7 @@
 //		if _, err := r.Enqueue(t.Context(), Greet.With("Ann")); err != nil {
 //			t.Fatal(err)
 //		}
-//		if ran := runnertest.Drain(t, r); ran[0].State != jobs.Completed {
+//		if ran := runnertest.RunDue(t, r); ran[0].State != jobs.Completed {
 //			t.Errorf("got %s, want completed", ran[0].State)
 //		}
 //	})

@@ -200,7 +200,7 @@ func ExampleSchedule() {
 // A function gets up to 100 tasks of its job in one call, and each task has its
 // own outcome. In place of the Println, a real program sends all mails with one
 // request.
-func ExampleFunc_BatchHandler() {
+func ExampleFunc_BulkHandler() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -212,7 +212,7 @@ func ExampleFunc_BatchHandler() {
 		log.Fatal(err)
 	}
 	defer r.Close()
-	r.Register(SendEmail.BatchHandler(100, func(ctx context.Context, tasks []jobs.BatchTask[Email]) error {
+	r.Register(SendEmail.BulkHandler(100, func(ctx context.Context, tasks []jobs.BulkTask[Email]) error {
 		fmt.Println("one request with", len(tasks), "mails")
 		for _, task := range tasks {
 			if task.Input.To == "" {
@@ -221,7 +221,8 @@ func ExampleFunc_BatchHandler() {
 		}
 		return nil // nil completes the other tasks
 	}))
-	_, err = r.Add(ctx, SendEmail.With(Email{To: "ann@example.com"}), SendEmail.With(Email{}), SendEmail.With(Email{To: "bob@example.com"}))
+	_, err = r.EnqueueMany(ctx, SendEmail.With(Email{To: "ann@example.com"}), SendEmail.With(Email{}),
+		SendEmail.With(Email{To: "bob@example.com"}))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (t Target) String() string {
 // The rate is a token bucket: after a time without starts, Burst tasks may
 // start at once, and then one task in each period of Per/Rate. So up to
 // Rate+Burst tasks may start within one Per. With a Burst of 1 the starts have
-// equal intervals. A call of a batch function (see Func.BatchHandler) counts as
+// equal intervals. A call of a batch function (see Func.BulkHandler) counts as
 // one start, however many tasks it has.
 type Limit struct {
 	Target

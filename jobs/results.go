@@ -41,8 +41,8 @@ type Dependency struct {
 
 // QueueMax is a queue that a worker serves.
 type QueueMax struct {
-	Queue string `json:"queue"`
-	Max   int    `json:"max"` // greatest number of tasks or batches of the queue that the worker runs at once; 0 for all slots
+	Name string `json:"queue"`
+	Max  int    `json:"max"` // greatest number of tasks or batches of the queue that the worker runs at once; 0 for all slots
 }
 
 // Worker is the record that a worker has written about itself.
@@ -74,7 +74,7 @@ type Worker struct {
 
 // QueueStatus is a queue with its counts.
 type QueueStatus struct {
-	Queue  string         // name of the queue
+	Name   string         // name of the queue
 	Counts map[State]int  // numbers of unfinished tasks by state
 	Jobs   map[string]int // numbers of pending tasks by job
 	Ended  map[State]int  // numbers of tasks that ended in the last 24 hours, by state; a task that ended twice counts twice

@@ -51,10 +51,10 @@ type Spec struct {
 	Input []byte // standard input of the command
 
 	// DependsOnEarlier and DependsOnAnyEarlier are like DependsOn and
-	// DependsOnAny, for tasks that the same call of EnqueueAll or Add adds.
-	// Their values are the positions, from 0, of earlier Specs in that call. If
-	// an existing task already holds the unique key of an earlier Spec, the
-	// position of that Spec stands for the existing task.
+	// DependsOnAny, for tasks that the same call of EnqueueMany or EnqueueSeq
+	// adds. Their values are the positions, from 0, of earlier Specs in that
+	// call. If an existing task already holds the unique key of an earlier
+	// Spec, the position of that Spec stands for the existing task.
 	DependsOnEarlier    []int
 	DependsOnAnyEarlier []int
 

@@ -79,7 +79,7 @@ type Progress struct {
 type Attempt struct {
 	TaskID          int64
 	GenerationID    int64 // generation of the task in this attempt
-	Attempt         int   // number of the attempt; a lost attempt and the one that repeats it have the same number
+	Number          int   // number of the attempt; a lost attempt and the one that repeats it have the same number
 	State           State // Completed, Failed, Cancelled or Snoozed
 	Reason          Reason
 	Counted         bool // whether the attempt counts towards MaxAttempts; false if it was lost, snoozed or given back by its worker

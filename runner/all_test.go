@@ -13,7 +13,7 @@ import (
 func TestAllYieldsEveryTaskThatMatches(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	const n = 1234 // All reads 500 tasks with one query, so it needs three queries
-	if _, err := r.EnqueueAll(t.Context(), repeat(quick.With(nil), n)); err != nil {
+	if _, err := r.EnqueueSeq(t.Context(), repeat(quick.With(nil), n)); err != nil {
 		t.Fatal(err)
 	}
 	other := runnerkit.Enqueue(t, r, double.With(1))

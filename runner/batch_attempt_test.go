@@ -21,7 +21,7 @@ func TestFunctionsOfAttemptTakeContextOfTaskOfBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		fail := true
 		charged := map[int]int{}
-		r.Register(bulk.BatchHandler(10, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(10, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 			if _, in := runner.TaskFromContext(ctx); in {
 				t.Error("got a task from the context of the batch, want none")
 			}
@@ -41,10 +41,10 @@ func TestFunctionsOfAttemptTakeContextOfTaskOfBatch(t *testing.T) {
 			return nil
 		}))
 		ids := enqueueNumbers(t, r, 3)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		fail = false
 		runnertest.Advance(t, time.Hour)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "effects", charged, map[int]int{1: 1, 2: 1, 3: 1})
 		for i, id := range ids {
 			task := runnerkit.Get(t, r, id)
@@ -61,7 +61,7 @@ func TestOneTransactionEndsSeveralTasksOfBatch(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
 	commit := false
-	r.Register(bulk.BatchHandler(10, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+	r.Register(bulk.BulkHandler(10, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 		tx, err := handle.BeginTx(ctx, nil)
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func TestMiddlewareRunsForEachTaskOfBatch(t *testing.T) {
 			return next(context.WithValue(ctx, taskKey{}, task.ID), task)
 		})
 		var calls [][]int
-		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(10, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			calls = append(calls, inputs(tasks))
 			for _, task := range tasks {
 				testkit.Equal(t, "value of the middleware", task.Context.Value(taskKey{}), any(task.Task.ID))
@@ -132,14 +132,14 @@ func TestMiddlewareRunsForEachTaskOfBatch(t *testing.T) {
 			return nil
 		}))
 		ids := enqueueNumbers(t, r, 4)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		slices.Sort(seen)
 		testkit.Equal(t, "tasks that the middleware saw", seen, ids)
 		testkit.Equal(t, "calls", calls, [][]int{{1, 3, 4}})
 		testkit.Equal(t, "outcomes", states(t, r, ids), []string{"completed", "cancelled refused", "completed", "completed"})
 		limited, calls = true, nil
 		ids = enqueueNumbers(t, r, 3)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls with a semaphore", len(calls), 3)
 		testkit.Equal(t, "outcomes with a semaphore", states(t, r, ids), []string{"completed", "completed", "completed"})
 	})
@@ -148,14 +148,14 @@ func TestMiddlewareRunsForEachTaskOfBatch(t *testing.T) {
 func TestCrashOfBatchIsLossOfEachTask(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
-		r.Register(bulk.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			calls = append(calls, inputs(tasks))
 			return nil
 		}))
 		ids := enqueueNumbers(t, r, 3)
 		ids = append(ids, enqueueNumbers(t, r, 1, jobs.MaxLosses(2))...) // the first loss of this task makes it a suspect, which runs alone
 		runnertest.CrashAfterClaim(t, r, 4)
-		ran := runnertest.Drain(t, r)
+		ran := runnertest.RunDue(t, r)
 		testkit.Len(t, "attempts", ran, 4)
 		testkit.Len(t, "calls", calls, 2)
 		testkit.Equal(t, "size of the batch of a suspect", min(len(calls[0]), len(calls[1])), 1)

@@ -34,7 +34,7 @@ func BenchmarkBatch(b *testing.B) {
 				}
 				h := noop.Handler(func(context.Context, string) error { return call(1) })
 				if size > 0 {
-					h = noop.BatchHandler(size, func(_ context.Context, tasks []jobs.BatchTask[string]) error { return call(len(tasks)) })
+					h = noop.BulkHandler(size, func(_ context.Context, tasks []jobs.BulkTask[string]) error { return call(len(tasks)) })
 				}
 				r.Register(h)
 				b.StartTimer()

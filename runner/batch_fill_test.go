@@ -23,14 +23,14 @@ type callLog struct {
 
 func newCallLog() *callLog { return &callLog{began: time.Now()} }
 
-func (l *callLog) add(tasks []jobs.BatchTask[int]) {
+func (l *callLog) add(tasks []jobs.BulkTask[int]) {
 	l.calls = append(l.calls, fmt.Sprint(time.Since(l.began).Round(10*time.Millisecond), " ", inputs(tasks)))
 }
 
 func TestBatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		l := newCallLog()
-		r.Register(bulk.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			l.add(tasks)
 			return nil
 		}).WaitToFill(2 * time.Second))
@@ -44,7 +44,7 @@ func TestBatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		runnerkit.Enqueue(t, r, bulk.With(9))
-		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 4}) // a single task does not fill a batch, so it starts after 2 s
+		runnertest.RunDue(t, r, runner.WorkOptions{Concurrency: 4}) // a single task does not fill a batch, so it starts after 2 s
 		testkit.Equal(t, "calls", l.calls, []string{"1s [0 1 2]", "3.5s [3 4]", "1m4.5s [9]"})
 	}, runner.Options{})
 }
@@ -59,14 +59,14 @@ func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 	}{
 		"at once":      {runner.WorkOptions{Concurrency: 4}, 0, []string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
 		"full batches": {runner.WorkOptions{Concurrency: 4}, time.Second, []string{"390ms [1 2 3 4]", "910ms [5 6 7 8]"}},
-		"one slot": {runner.WorkOptions{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default", Max: 1}}}, 0,
+		"one slot": {runner.WorkOptions{Concurrency: 1, Queues: []runner.QueueMax{{Name: "default", Max: 1}}}, 0,
 			[]string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
 	} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			limit := jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: "bulk"}, Rate: 2, Per: time.Second, Burst: 1}
 			testkit.NoError(t, r.SetLimit(t.Context(), limit))
 			l := newCallLog()
-			r.Register(bulk.BatchHandler(4, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+			r.Register(bulk.BulkHandler(4, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 				l.add(tasks)
 				return nil
 			}).WaitToFill(test.wait))
@@ -89,7 +89,7 @@ func TestFunctionThatWaitsForItsServerKeepsOrder(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sent []int
 		back := time.Now().Add(3 * time.Hour)
-		r.Register(bulk.BatchHandler(100, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(100, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 			for time.Now().Before(back) {
 				select {
 				case <-ctx.Done():
@@ -110,7 +110,7 @@ func TestFunctionThatWaitsForItsServerKeepsOrder(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		stop()
-		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 1})
+		runnertest.RunDue(t, r, runner.WorkOptions{Concurrency: 1})
 		testkit.Equal(t, "readings that were sent", sent, want)
 		for _, id := range []int64{1, 100, 200} {
 			testkit.Equal(t, fmt.Sprintf("attempts of task %d", id), runnerkit.Get(t, r, id).Attempt, 1)
@@ -132,7 +132,7 @@ func triedAgain(t *testing.T, again error) {
 	t.Helper()
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		l, calls := newCallLog(), 0
-		send := func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+		send := func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 			l.add(tasks)
 			if calls++; calls%2 == 0 {
 				return nil
@@ -143,13 +143,13 @@ func triedAgain(t *testing.T, again error) {
 			}
 			return again
 		}
-		r.Register(bulk.BatchHandler(3, send))
+		r.Register(bulk.BulkHandler(3, send))
 		enqueueNumbers(t, r, 4)
 		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1, Grace: -1})
 		time.Sleep(15 * time.Second) // tasks 1 to 3 have completed, and the call for task 4 waits for the server
 		enqueueNumbers(t, r, 1)
 		stop()
-		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 1, Grace: -1})
+		runnertest.RunDue(t, r, runner.WorkOptions{Concurrency: 1, Grace: -1})
 		testkit.Equal(t, "calls", l.calls, []string{"0s [1 2 3]", "10s [1 2 3]", "10s [4]", "15s [4 1]"})
 		testkit.Equal(t, "attempts of task 4", runnerkit.Get(t, r, 4).Attempt, 1)
 	}, runner.Options{})

@@ -43,7 +43,7 @@ func batchWorker(path string, how []string) error {
 			select {}
 		}
 	}
-	r.Register(bulk.BatchHandler(7, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+	r.Register(bulk.BulkHandler(7, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 		die("start")
 		tx, err := handle.BeginTx(ctx, nil)
 		if err != nil {
@@ -118,7 +118,7 @@ func TestBatchSurvivesFaultAtAnyCommit(t *testing.T) {
 		"after": runnertest.FailAfterCommit} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			calls := map[int]int{}
-			r.Register(bulk.BatchHandler(4, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+			r.Register(bulk.BulkHandler(4, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 				for _, task := range tasks {
 					calls[task.Input]++
 				}
@@ -126,7 +126,7 @@ func TestBatchSurvivesFaultAtAnyCommit(t *testing.T) {
 				return nil
 			}))
 			ids := enqueueNumbers(t, r, 10)
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 			for i, state := range states(t, r, ids) {
 				testkit.Equal(t, fmt.Sprintf("state of task %d after faults %s the commit", ids[i], name), state, "completed")
 				testkit.Equal(t, "calls", calls[i+1], 1)
@@ -139,7 +139,7 @@ func TestBatchSurvivesFaultAtAnyCommit(t *testing.T) {
 func TestLostTaskLeavesItsBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		calls := 0
-		r.Register(bulk.BatchHandler(3, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(3, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 			if calls++; calls > 1 {
 				return nil
 			}
@@ -151,7 +151,7 @@ func TestLostTaskLeavesItsBatch(t *testing.T) {
 			return nil
 		}))
 		ids := enqueueNumbers(t, r, 3)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls", calls, 2)
 		for i, id := range ids {
 			task := runnerkit.Get(t, r, id)

@@ -16,7 +16,7 @@ import (
 )
 
 // endAll ends all tasks of a batch.
-func endAll(tasks []jobs.BatchTask[int]) {
+func endAll(tasks []jobs.BulkTask[int]) {
 	for _, task := range tasks {
 		task.End(nil)
 	}
@@ -28,13 +28,13 @@ func TestSlotIsTakenUntilBatchFunctionReturns(t *testing.T) {
 		work runner.WorkOptions
 	}{
 		"slots of the worker": {work: runner.WorkOptions{Concurrency: 2}},
-		"slots of the queue":  {work: runner.WorkOptions{Concurrency: 8, Queues: []runner.QueueMax{{Queue: "default", Max: 2}}}},
+		"slots of the queue":  {work: runner.WorkOptions{Concurrency: 8, Queues: []runner.QueueMax{{Name: "default", Max: 2}}}},
 		"ends are collected":  {runner.Options{WriteEvery: time.Second, Sync: runner.SyncFlash}, runner.WorkOptions{Concurrency: 2}},
 	} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			running, most := make(chan struct{}, 9), 0
 			var mu sync.Mutex
-			r.Register(bulk.BatchHandler(3, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+			r.Register(bulk.BulkHandler(3, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 				running <- struct{}{}
 				mu.Lock()
 				most = max(most, len(running))
@@ -49,7 +49,7 @@ func TestSlotIsTakenUntilBatchFunctionReturns(t *testing.T) {
 			}))
 			enqueueNumbers(t, r, 18)
 			began := time.Now()
-			ran := runnertest.Drain(t, r, options.work)
+			ran := runnertest.RunDue(t, r, options.work)
 			testkit.Len(t, name+": attempts", ran, 18)
 			testkit.Equal(t, name+": calls at once", most, 2)
 			testkit.Equal(t, name+": time for 6 calls in 2 slots", time.Since(began).Round(10*time.Second), 30*time.Second)
@@ -68,7 +68,7 @@ func TestShutdownEndsBatchFunctionThatHasEndedItsTasks(t *testing.T) {
 	}{"waits for its context": {false, 0}, "ignores its context": {true, 5 * time.Second}} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			var cause error
-			r.Register(bulk.BatchHandler(10, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+			r.Register(bulk.BulkHandler(10, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 				endAll(tasks)
 				<-ctx.Done()
 				cause = context.Cause(ctx)
@@ -98,7 +98,7 @@ func TestShutdownEndsBatchFunctionThatHasEndedItsTasks(t *testing.T) {
 // function has ended it, and before the function returns.
 func TestStopAfterEndOfTaskKeepsItsOutcome(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-		r.Register(bulk.BatchHandler(2, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(2, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 			for _, task := range tasks {
 				task.End(jobs.Cancel(errors.New("never again")))
 			}
@@ -106,7 +106,7 @@ func TestStopAfterEndOfTaskKeepsItsOutcome(t *testing.T) {
 			return nil
 		}))
 		ids := enqueueNumbers(t, r, 2, jobs.Timeout(time.Second))
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		for _, id := range ids {
 			task := runnerkit.Get(t, r, id)
 			testkit.Equal(t, "state", task.State, jobs.Cancelled)

@@ -28,7 +28,7 @@ func enqueueNumbers(t testing.TB, r *runner.Runner, n int, options ...jobs.Optio
 	for i := range specs {
 		specs[i] = bulk.With(i+1, options...)
 	}
-	done, err := r.Add(t.Context(), specs...)
+	done, err := r.EnqueueMany(t.Context(), specs...)
 	testkit.NoError(t, err)
 	ids := make([]int64, n)
 	for i, d := range done {
@@ -38,7 +38,7 @@ func enqueueNumbers(t testing.TB, r *runner.Runner, n int, options ...jobs.Optio
 }
 
 // inputs returns the inputs of the tasks of a batch.
-func inputs(tasks []jobs.BatchTask[int]) (list []int) {
+func inputs(tasks []jobs.BulkTask[int]) (list []int) {
 	for _, task := range tasks {
 		list = append(list, task.Input)
 	}
@@ -58,13 +58,13 @@ func states(t testing.TB, r *runner.Runner, ids []int64) (list []string) {
 func TestBatchGetsTasksInTheirOrderAndUsesOneSlot(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
-		r.Register(bulk.BatchHandler(4, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(4, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			calls = append(calls, inputs(tasks))
 			return nil
 		}))
 		enqueueNumbers(t, r, 9)
 		enqueueNumbers(t, r, 1, jobs.Priority(9))
-		ran := runnertest.Drain(t, r)
+		ran := runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls", calls, [][]int{{1, 1, 2, 3}, {4, 5, 6, 7}, {8, 9}})
 		testkit.Len(t, "attempts", ran, 10)
 		for _, task := range ran {
@@ -76,7 +76,7 @@ func TestBatchGetsTasksInTheirOrderAndUsesOneSlot(t *testing.T) {
 func TestEachTaskOfBatchHasItsOwnOutcome(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		boom := errors.New("boom")
-		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(10, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			tasks[0].End(nil)
 			tasks[0].End(boom) // a second End of the same task has no effect
 			tasks[1].End(boom)
@@ -87,7 +87,7 @@ func TestEachTaskOfBatchHasItsOwnOutcome(t *testing.T) {
 			return nil
 		}))
 		ids := enqueueNumbers(t, r, 7)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "outcomes", states(t, r, ids), []string{"completed", "retrying boom", "retrying boom", "scheduled",
 			"cancelled boom", "failed boom", "completed"})
 		snoozed := runnerkit.Get(t, r, ids[3])
@@ -99,12 +99,12 @@ func TestEachTaskOfBatchHasItsOwnOutcome(t *testing.T) {
 
 func TestErrorOfBatchIsErrorOfTasksWithoutEnd(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(10, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			tasks[1].End(nil)
 			return jobs.Cancel(errors.New("no such table"))
 		}))
 		ids := enqueueNumbers(t, r, 3)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "outcomes", states(t, r, ids),
 			[]string{"cancelled no such table", "completed", "cancelled no such table"})
 	})
@@ -116,7 +116,7 @@ func TestPanicOfBatchIsPanicOfEachTask(t *testing.T) {
 		"the function ended its goroutine": func() { runtime.Goexit() },
 	} {
 		r := runnerkit.Open(t, runner.Options{})
-		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(10, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			tasks[1].End(nil)
 			boom()
 			return nil
@@ -140,14 +140,14 @@ func TestPanicOfBatchIsPanicOfEachTask(t *testing.T) {
 func TestTaskWithInvalidArgumentsFailsWithoutItsBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
-		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(10, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			calls = append(calls, inputs(tasks))
 			return nil
 		}))
 		enqueueNumbers(t, r, 1)
 		bad := runnerkit.Enqueue(t, r, jobs.Define[string]("bulk").With("x"))
 		enqueueNumbers(t, r, 1)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls", calls, [][]int{{1, 1}})
 		testkit.Equal(t, "state", runnerkit.Get(t, r, bad.ID).State, jobs.Retrying)
 	})
@@ -157,7 +157,7 @@ func TestBatchWithResultsStoresThemByTask(t *testing.T) {
 	square := jobs.DefineResult[int, int]("square")
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		short := false
-		r.Register(square.BatchHandler(5, func(_ context.Context, tasks []jobs.BatchTask[int]) ([]int, error) {
+		r.Register(square.BulkHandler(5, func(_ context.Context, tasks []jobs.BulkTask[int]) ([]int, error) {
 			if short {
 				return []int{1}, nil
 			}
@@ -171,7 +171,7 @@ func TestBatchWithResultsStoresThemByTask(t *testing.T) {
 		for n := range 3 {
 			runnerkit.Enqueue(t, r, square.With(n+2))
 		}
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "states", states(t, r, []int64{1, 2, 3}), []string{"completed", "retrying two", "completed"})
 		for id, want := range map[int64]int{1: 4, 3: 16} {
 			got, err := square.Result(r.Get(t.Context(), id))
@@ -181,7 +181,7 @@ func TestBatchWithResultsStoresThemByTask(t *testing.T) {
 		short = true
 		runnerkit.Enqueue(t, r, square.With(1))
 		runnerkit.Enqueue(t, r, square.With(2))
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "states", states(t, r, []int64{4}),
 			[]string{"retrying the function of square returned 1 results for 2 tasks"})
 	})
@@ -194,7 +194,7 @@ func TestOneTaskOfBatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T)
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		began := make(chan struct{})
 		var batchEnded error
-		r.Register(bulk.BatchHandler(10, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(10, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 			close(began)
 			<-tasks[0].Context.Done() // this context ends at the timeout of the task
 			tasks[0].End(tasks[0].Context.Err())
@@ -225,7 +225,7 @@ func TestOneTaskOfBatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T)
 func TestContextOfBatchEndsWithItsLastTask(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var cause error
-		r.Register(bulk.BatchHandler(10, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(10, func(ctx context.Context, tasks []jobs.BulkTask[int]) error {
 			<-ctx.Done()
 			cause = context.Cause(ctx)
 			return ctx.Err()
@@ -242,7 +242,7 @@ func TestContextOfBatchEndsWithItsLastTask(t *testing.T) {
 func TestLimitsHoldForTasksOfBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var calls [][]int
-		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(10, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			calls = append(calls, inputs(tasks))
 			return nil
 		}))
@@ -252,7 +252,7 @@ func TestLimitsHoldForTasksOfBatch(t *testing.T) {
 		testkit.NoError(t, r.Pause(t.Context(), "", "other"))
 		runnerkit.Enqueue(t, r, bulk.With(6, jobs.Lane("a")))
 		runnerkit.Enqueue(t, r, bulk.With(7, jobs.Lane("a")))
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls", calls, [][]int{{1, 2, 3}, {4, 5, 6}, {7}})
 		for _, limit := range []jobs.Limit{
 			{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "other"}, Running: 2},
@@ -263,7 +263,7 @@ func TestLimitsHoldForTasksOfBatch(t *testing.T) {
 			runnerkit.Enqueue(t, r, bulk.With(1))
 			enqueueNumbers(t, r, 3, jobs.Queue("other"))
 			testkit.NoError(t, r.Resume(t.Context(), "other"))
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 			testkit.Between(t, "number of batches", len(calls), 2, 8)
 			for _, call := range calls {
 				testkit.Between(t, "size of a batch", len(call), 1, 2)
@@ -276,7 +276,7 @@ func TestSlotOfQueueRunsBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var mu sync.Mutex
 		var running, most int
-		r.Register(bulk.BatchHandler(5, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		r.Register(bulk.BulkHandler(5, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			mu.Lock()
 			running++
 			most = max(most, running)
@@ -291,7 +291,7 @@ func TestSlotOfQueueRunsBatch(t *testing.T) {
 		}))
 		ids := enqueueNumbers(t, r, 30)
 		began := time.Now()
-		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 8, Queues: []runner.QueueMax{{Queue: "default", Max: 2}}})
+		runnertest.RunDue(t, r, runner.WorkOptions{Concurrency: 8, Queues: []runner.QueueMax{{Name: "default", Max: 2}}})
 		testkit.Equal(t, "batches at once", most, 2)
 		testkit.Equal(t, "time for 6 batches in 2 slots", time.Since(began).Round(time.Second), 6*time.Second)
 		for _, state := range states(t, r, ids) {

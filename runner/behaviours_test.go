@@ -26,12 +26,12 @@ func TestEnqueueOfNothingAddsNothing(t *testing.T) {
 	handle := runnertest.OpenDB(t, r)
 	ctx := t.Context()
 	for name, call := range map[string]func() ([]runner.Enqueued, error){
-		"Add":        func() ([]runner.Enqueued, error) { return r.Add(ctx) },
-		"EnqueueAll": func() ([]runner.Enqueued, error) { return r.EnqueueAll(ctx, slices.Values([]jobs.Spec(nil))) },
-		"AddTx": func() ([]runner.Enqueued, error) {
+		"EnqueueMany": func() ([]runner.Enqueued, error) { return r.EnqueueMany(ctx) },
+		"EnqueueSeq":  func() ([]runner.Enqueued, error) { return r.EnqueueSeq(ctx, slices.Values([]jobs.Spec(nil))) },
+		"EnqueueManyTx": func() ([]runner.Enqueued, error) {
 			tx := begin(t, handle)
 			defer tx.Rollback()
-			return r.AddTx(ctx, tx)
+			return r.EnqueueManyTx(ctx, tx)
 		},
 	} {
 		if added, err := call(); len(added) != 0 || err != nil {
@@ -59,7 +59,7 @@ func keepsValue[V any](t *testing.T, r *runner.Runner, name string, want V) {
 	var in V
 	r.Register(echo.Handler(func(_ context.Context, v V) (V, error) { in = v; return v, nil }))
 	task := runnerkit.Enqueue(t, r, echo.With(want))
-	runnertest.Drain(t, r)
+	runnertest.RunDue(t, r)
 	out, err := echo.Result(r.Get(t.Context(), task.ID))
 	testkit.NoError(t, err)
 	testkit.Equal(t, name+" as input", in, want)
@@ -75,11 +75,11 @@ func TestMetadataReachHandler(t *testing.T) {
 			return nil
 		}))
 		trace := func(text string) jobs.Option { return jobs.Metadata(map[string]string{"trace": text}) }
-		_, err := r.Add(t.Context(), quick.With(nil, trace("later"), jobs.In(time.Hour)), quick.With(nil, trace("now")))
+		_, err := r.EnqueueMany(t.Context(), quick.With(nil, trace("later"), jobs.In(time.Hour)), quick.With(nil, trace("now")))
 		testkit.NoError(t, err)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		runnertest.Advance(t, time.Hour)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "metadata", got, []string{"now", "later"})
 	})
 }
@@ -93,7 +93,7 @@ func TestKeyWithHourAddsOneTaskEachHour(t *testing.T) {
 		for range 5 { // at 00:00, 00:25, 00:50, 01:15 and 01:40
 			key := time.Now().UTC().Format("2006-01-02T15")
 			kept = append(kept, runnerkit.Enqueue(t, r, quick.With(nil, jobs.Unique(key), jobs.UniqueFor(time.Hour))).Kept)
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 			runnertest.Advance(t, 25*time.Minute)
 		}
 		testkit.Equal(t, "kept", kept, []bool{false, true, true, false, true})
@@ -120,11 +120,11 @@ func TestMiddlewareDecidesWhetherAndWhenTasksAreRetried(t *testing.T) {
 		causes := map[int]error{1: busy, 2: gone, 3: unwanted, 4: nil}
 		r.Register(bulk.Handler(func(_ context.Context, n int) error { return causes[n] }))
 		ids := enqueueNumbers(t, r, 4)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "states", states(t, r, ids), []string{"retrying busy", "failed gone", "cancelled unwanted", "completed"})
 		testkit.Equal(t, "first pause", time.Until(runnerkit.Get(t, r, ids[0]).RunAt).Round(time.Minute), time.Hour)
 		runnertest.Advance(t, time.Hour)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "second pause", time.Until(runnerkit.Get(t, r, ids[0]).RunAt).Round(time.Minute), 2*time.Hour)
 	})
 }
@@ -167,7 +167,7 @@ func TestWorkerRunsAtMostConcurrencyTasks(t *testing.T) {
 		}))
 		ids := enqueueNumbers(t, r, 10)
 		began := time.Now()
-		runnertest.Drain(t, r, runner.WorkOptions{Concurrency: 3})
+		runnertest.RunDue(t, r, runner.WorkOptions{Concurrency: 3})
 		testkit.Equal(t, "most at the same time", most, 3)
 		testkit.Equal(t, "minutes for ten tasks", int(time.Since(began).Minutes()), 4)
 		testkit.Equal(t, "states", slices.Compact(states(t, r, ids)), []string{"completed"})
@@ -222,7 +222,7 @@ func TestTaskContinuesAtItsCursor(t *testing.T) {
 			return nil
 		}))
 		task := runnerkit.Enqueue(t, r, bulk.With(40, jobs.WithBackoff(jobs.Backoff{})))
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "pages", pages, []int{0, 10, 20, 20, 30})
 		testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)
 	})
@@ -233,10 +233,10 @@ func TestScheduleRunsAtStartOfProgram(t *testing.T) {
 		runnertest.Advance(t, 90*time.Minute)
 		_, err := r.RunSchedule(t.Context(), "report")
 		testkit.NoError(t, err)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "runs at the start", *ran, []string{"01:30"})
 		runnertest.Advance(t, 30*time.Minute)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "runs after the next tick", *ran, []string{"01:30", "02:00"})
 	})
 }
@@ -249,8 +249,8 @@ func TestBulkFunctionAggregatesByGroup(t *testing.T) {
 	events := jobs.Define[event]("event", jobs.WithBackoff(jobs.Backoff{Delay: time.Minute}))
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sent []string
-		r.Register(events.BatchHandler(100, func(_ context.Context, tasks []jobs.BatchTask[event]) error {
-			groups := map[string][]jobs.BatchTask[event]{}
+		r.Register(events.BulkHandler(100, func(_ context.Context, tasks []jobs.BulkTask[event]) error {
+			groups := map[string][]jobs.BulkTask[event]{}
 			for _, task := range tasks {
 				groups[task.Input.Account] = append(groups[task.Input.Account], task)
 			}
@@ -273,10 +273,10 @@ func TestBulkFunctionAggregatesByGroup(t *testing.T) {
 		for _, e := range []event{{"ann", "a"}, {"bob", "b"}, {"ann", "c"}, {"bob", "d"}} {
 			runnerkit.Enqueue(t, r, events.With(e))
 		}
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "mails", sent, []string{"ann a c", "bob b d"})
 		runnertest.Advance(t, time.Hour)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "mails after the retry", sent, []string{"ann a c", "bob b d", "bob b d"})
 		testkit.Len(t, "tasks that are left", runnertest.Enqueued(t, r, events), 0)
 	})
@@ -307,12 +307,12 @@ func TestTaskThatWaitsForItsNextAttemptHoldsItsKey(t *testing.T) {
 		}))
 		spec := quick.With(nil, jobs.Unique("k"))
 		first := runnerkit.Enqueue(t, r, spec)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		kept := runnerkit.Enqueue(t, r, spec)
 		testkit.Equal(t, "task that holds the key", kept.ID, first.ID)
 		testkit.Equal(t, "its state", kept.State, jobs.Retrying)
 		runnertest.Advance(t, time.Hour)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "kept after the end", runnerkit.Enqueue(t, r, spec).Kept, false)
 	})
 }

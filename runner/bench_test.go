@@ -37,7 +37,7 @@ func bench(b *testing.B, sync runner.Sync, n int) *runner.Runner {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { r.Close() })
-	if _, err := r.EnqueueAll(b.Context(), repeat(noop.With(payload), n)); err != nil {
+	if _, err := r.EnqueueSeq(b.Context(), repeat(noop.With(payload), n)); err != nil {
 		b.Fatal(err)
 	}
 	return r
@@ -224,8 +224,8 @@ func BenchmarkEnqueue(b *testing.B) {
 	}
 }
 
-// BenchmarkEnqueueAll adds b.N tasks in one transaction.
-func BenchmarkEnqueueAll(b *testing.B) {
+// BenchmarkEnqueueSeq adds b.N tasks in one transaction.
+func BenchmarkEnqueueSeq(b *testing.B) {
 	n := b.N
 	b.StopTimer()
 	d := openBare(b, bench(b, runner.SyncFull, 0).Path(), "FULL")
@@ -241,7 +241,7 @@ func BenchmarkEnqueueAll(b *testing.B) {
 	r := bench(b, runner.SyncFull, 0)
 	b.StartTimer()
 	began = time.Now()
-	if _, err := r.EnqueueAll(b.Context(), repeat(noop.With(payload), n)); err != nil {
+	if _, err := r.EnqueueSeq(b.Context(), repeat(noop.With(payload), n)); err != nil {
 		b.Fatal(err)
 	}
 	took := time.Since(began)

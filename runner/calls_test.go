@@ -23,7 +23,7 @@ import (
 // TestRegistrationBesideOtherCallsIsSafe is for the race detector.
 func TestRegistrationBesideOtherCallsIsSafe(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "@yearly", Spec: quick.With(nil)}))
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "s", Cron: "@yearly", Spec: quick.With(nil)}))
 	r.Register(quick.Handler(runs))
 	var all sync.WaitGroup
 	unlessItWorks := func(f func()) {
@@ -67,7 +67,7 @@ func TestReadOnlyRunnerRefusesToWriteInTransactions(t *testing.T) {
 	defer tx.Rollback()
 	_, err = r.EnqueueTx(t.Context(), tx, quick.With(nil))
 	testkit.ErrorIs(t, err, jobs.ErrPermission)
-	_, err = r.AddTx(t.Context(), tx, quick.With(nil))
+	_, err = r.EnqueueManyTx(t.Context(), tx, quick.With(nil))
 	testkit.ErrorIs(t, err, jobs.ErrPermission)
 	_, err = r.CancelTx(t.Context(), tx, []int64{task.ID}, runner.CancelOptions{})
 	testkit.ErrorIs(t, err, jobs.ErrPermission)
@@ -77,12 +77,12 @@ func TestReadOnlyRunnerRefusesToWriteInTransactions(t *testing.T) {
 	testkit.NoError(t, err)
 }
 
-func TestAddTxAddsAllOrNone(t *testing.T) {
+func TestEnqueueManyTxAddsAllOrNone(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	tx := begin(t, app(t, r))
-	_, err := r.AddTx(t.Context(), tx, quick.With(nil), quick.With(nil, jobs.DependsOn(999)), quick.With(nil))
+	_, err := r.EnqueueManyTx(t.Context(), tx, quick.With(nil), quick.With(nil, jobs.DependsOn(999)), quick.With(nil))
 	testkit.ErrorIs(t, err, jobs.ErrNotFound, "nothing was enqueued")
-	added, err := r.AddTx(t.Context(), tx, quick.With(nil), quick.With(nil))
+	added, err := r.EnqueueManyTx(t.Context(), tx, quick.With(nil), quick.With(nil))
 	testkit.NoError(t, err)
 	testkit.NoError(t, tx.Commit())
 	n, err := r.Count(t.Context(), jobs.Filter{})
@@ -112,8 +112,8 @@ func TestStaleTransactionIsToldApart(t *testing.T) {
 func TestAddNamesInvalidSpec(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	specs := []jobs.Spec{quick.With(nil), quick.With(nil, jobs.Queue("no queue"))}
-	_, err := r.Add(t.Context(), specs...)
-	_, txErr := r.AddTx(t.Context(), begin(t, app(t, r)), specs...)
+	_, err := r.EnqueueMany(t.Context(), specs...)
+	_, txErr := r.EnqueueManyTx(t.Context(), begin(t, app(t, r)), specs...)
 	for _, err := range []error{err, txErr} {
 		testkit.ErrorIs(t, err, jobs.ErrInvalid)
 		if bad, ok := errors.AsType[*runner.SpecError](err); !ok || bad.Index != 1 {

@@ -63,7 +63,8 @@ func TestCallsOfTransactionBelongTogether(t *testing.T) {
 	all := func() (tx *sql.Tx, want map[int64]jobs.State) {
 		t.Helper()
 		tx = begin(t, handle)
-		added, err := r.AddTx(t.Context(), tx, quick.With(nil), quick.With(nil, jobs.Unique("k")), quick.With(nil, jobs.Unique("k")))
+		added, err := r.EnqueueManyTx(t.Context(), tx, quick.With(nil), quick.With(nil, jobs.Unique("k")),
+			quick.With(nil, jobs.Unique("k")))
 		testkit.NoError(t, err)
 		testkit.Equal(t, "result of the second task of a key", added[2], runner.Enqueued{ID: added[1].ID, Kept: true})
 		_, err = r.CancelTx(t.Context(), tx, []int64{waiting.ID, added[0].ID}, runner.CancelOptions{})
@@ -96,10 +97,10 @@ func TestCallsOfTransactionReportTheirErrors(t *testing.T) {
 	tx := begin(t, app(t, r))
 	_, err := r.GetTx(t.Context(), tx, 7)
 	testkit.ErrorIs(t, err, jobs.ErrNotFound)
-	_, err = r.AddTx(t.Context(), tx, quick.With(nil), jobs.Spec{})
+	_, err = r.EnqueueManyTx(t.Context(), tx, quick.With(nil), jobs.Spec{})
 	testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	other := runnerkit.Open(t, runner.Options{})
-	_, err = other.AddTx(t.Context(), tx, quick.With(nil))
+	_, err = other.EnqueueManyTx(t.Context(), tx, quick.With(nil))
 	testkit.ErrorIs(t, err, jobs.ErrInvalid, "another database")
 	_, err = other.CancelTx(t.Context(), tx, []int64{1}, runner.CancelOptions{})
 	testkit.ErrorIs(t, err, jobs.ErrInvalid)
@@ -108,7 +109,7 @@ func TestCallsOfTransactionReportTheirErrors(t *testing.T) {
 	_, err = other.GetTx(t.Context(), tx, 1)
 	testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	testkit.NoError(t, tx.Commit())
-	_, err = r.AddTx(t.Context(), tx, quick.With(nil))
+	_, err = r.EnqueueManyTx(t.Context(), tx, quick.With(nil))
 	testkit.ErrorIs(t, err, sql.ErrTxDone)
 	n, err := r.Count(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
@@ -127,6 +128,6 @@ func TestTransactionWithoutWriteLockIsBusy(t *testing.T) {
 	defer plain.Close()
 	begin(t, app(t, r)) // this transaction holds the write lock until the test ends
 	tx := begin(t, plain)
-	_, err = r.AddTx(t.Context(), tx, quick.With(nil))
+	_, err = r.EnqueueManyTx(t.Context(), tx, quick.With(nil))
 	testkit.ErrorIs(t, err, jobs.ErrBusy)
 }

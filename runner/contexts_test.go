@@ -65,8 +65,8 @@ func handleCalls(t *testing.T) map[string]contextCall {
 			}
 			return err
 		},
-		"AddTx": func(ctx context.Context, r *runner.Runner) error {
-			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.AddTx(ctx, tx, quick.With(nil)); return err })
+		"EnqueueManyTx": func(ctx context.Context, r *runner.Runner) error {
+			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.EnqueueManyTx(ctx, tx, quick.With(nil)); return err })
 		},
 		"CancelTx": func(ctx context.Context, r *runner.Runner) error {
 			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.CancelTx(ctx, tx, one, runner.CancelOptions{}); return err })
@@ -110,8 +110,8 @@ func readCalls(t *testing.T) map[string]contextCall {
 			_, _, err := r.Dependencies(ctx, 1, 10)
 			return err
 		},
-		"Get":         func(ctx context.Context, r *runner.Runner) error { _, err := r.Get(ctx, 1); return err },
-		"GetSchedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.GetSchedule(ctx, "morning"); return err },
+		"Get":      func(ctx context.Context, r *runner.Runner) error { _, err := r.Get(ctx, 1); return err },
+		"Schedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.Schedule(ctx, "morning"); return err },
 		"IDs": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.IDs(ctx, jobs.Filter{}, runner.Page{})
 			return err
@@ -143,7 +143,10 @@ func writeCalls() map[string]contextCall {
 	schedule := jobs.Schedule{Name: "night", Cron: "@daily", Spec: quick.With(nil)}
 	one := []int64{1}
 	return map[string]contextCall{
-		"Add":       func(ctx context.Context, r *runner.Runner) error { _, err := r.Add(ctx, quick.With(nil)); return err },
+		"EnqueueMany": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.EnqueueMany(ctx, quick.With(nil))
+			return err
+		},
 		"AddCursor": func(ctx context.Context, r *runner.Runner) error { return r.AddCursor(ctx, "audit") },
 		"ApplySchedules": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.ApplySchedules(ctx, []jobs.Schedule{schedule}, runner.ApplyOptions{})
@@ -166,12 +169,12 @@ func writeCalls() map[string]contextCall {
 			_, err := r.Enqueue(ctx, quick.With(nil))
 			return err
 		},
-		"EnqueueAll": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.EnqueueAll(ctx, slices.Values([]jobs.Spec{quick.With(nil)}))
+		"EnqueueSeq": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.EnqueueSeq(ctx, slices.Values([]jobs.Spec{quick.With(nil)}))
 			return err
 		},
-		"OnFinished": func(ctx context.Context, r *runner.Runner) error {
-			return r.OnFinished(ctx, "audit", func(context.Context, jobs.Task) error { return nil })
+		"ConsumeFinished": func(ctx context.Context, r *runner.Runner) error {
+			return r.ConsumeFinished(ctx, "audit", func(context.Context, jobs.Task) error { return nil })
 		},
 		"Pause":         func(ctx context.Context, r *runner.Runner) error { return r.Pause(ctx, "", "mail") },
 		"PauseFor":      func(ctx context.Context, r *runner.Runner) error { return r.PauseFor(ctx, time.Hour, "", "mail") },
@@ -189,7 +192,7 @@ func writeCalls() map[string]contextCall {
 			return err
 		},
 		"RunSchedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.RunSchedule(ctx, "morning"); return err },
-		"Schedule":    func(ctx context.Context, r *runner.Runner) error { return r.Schedule(ctx, schedule) },
+		"SetSchedule": func(ctx context.Context, r *runner.Runner) error { return r.SetSchedule(ctx, schedule) },
 		"SetLimit":    func(ctx context.Context, r *runner.Runner) error { return r.SetLimit(ctx, limit) },
 		"Work":        func(ctx context.Context, r *runner.Runner) error { return r.Work(ctx, runner.WorkOptions{Grace: -1}) },
 	}
@@ -200,7 +203,7 @@ func contextRunner(t *testing.T) *runner.Runner {
 	r := runnerkit.Open(t, runner.Options{BusyTimeout: lockedFor})
 	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
 	runnerkit.Enqueue(t, r, quick.With(nil, jobs.In(time.Hour)))
-	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "morning", Cron: "@daily", Spec: quick.With(nil)}))
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "morning", Cron: "@daily", Spec: quick.With(nil)}))
 	return r
 }
 
@@ -247,7 +250,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
 	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "CountByState", "Dependencies", "Fence",
-		"Get", "GetSchedule", "GetTx", "Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "Queues",
+		"Get", "Schedule", "GetTx", "Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "Queues",
 		"ScheduleRuns", "Schedules", "Steps", "Why", "Workers"}
 	for name, call := range contextCalls(t) {
 		t.Run(name, func(t *testing.T) {

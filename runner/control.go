@@ -13,7 +13,7 @@ type ActionResult = jobs.ActionResult
 
 // CancelOptions are the options of Cancel.
 type CancelOptions struct {
-	Now    bool   // whether commands get KILL at once; by default they get TERM, and KILL after the task's kill_after
+	Kill   bool   // whether commands get KILL at once; by default they get TERM, and KILL after the task's kill_after
 	Reason string // text that becomes part of the task's error
 }
 
@@ -32,7 +32,7 @@ func (r *Runner) cancelAction(options CancelOptions) db.Action {
 	if options.Reason != "" {
 		text += ": " + options.Reason
 	}
-	return db.Cancel(text, options.Now, now())
+	return db.Cancel(text, options.Kill, now())
 }
 
 // Retry makes finished tasks due again after d, as if they were new: it sets

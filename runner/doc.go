@@ -63,7 +63,7 @@
 //		r.Register(SendEmail.Handler(send))
 //		signUp(t.Context(), r, "ann@example.com")
 //		runnertest.Advance(t, 10*time.Minute)
-//		runnertest.Drain(t, r) // runs what is due
+//		runnertest.RunDue(t, r) // runs what is due
 //	})
 //
 // # Concurrency and errors

@@ -134,7 +134,7 @@ func BenchmarkIdle(b *testing.B) {
 		b.Run(fmt.Sprint("pending=", pending), func(b *testing.B) {
 			const window = 5 * time.Second
 			r := bench(b, runner.SyncNormal, 0)
-			if _, err := r.EnqueueAll(b.Context(), repeat(jobs.Define[string]("of.others").With(payload), pending)); err != nil {
+			if _, err := r.EnqueueSeq(b.Context(), repeat(jobs.Define[string]("of.others").With(payload), pending)); err != nil {
 				b.Fatal(err)
 			}
 			p := startEmbedded(b, r)
@@ -163,7 +163,7 @@ func TestWorkerRunsWith24MiBOfMemory(t *testing.T) {
 	p := startEmbedded(t, r, "GOMEMLIMIT=24MiB")
 	const tasks = 1000
 	args := strings.Repeat("x", 20<<10)
-	done, err := r.EnqueueAll(t.Context(), slices.Values(slices.Repeat([]jobs.Spec{noop.With(args)}, tasks)))
+	done, err := r.EnqueueSeq(t.Context(), slices.Values(slices.Repeat([]jobs.Spec{noop.With(args)}, tasks)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,11 +67,11 @@ func enqueued(spec *jobs.Spec, at time.Time, done Enqueued, get func(id int64) (
 	return task, err
 }
 
-// Add adds a few tasks in one transaction: either all of them or none. The
-// results are in the order of the specs. The error of an invalid spec is a
+// EnqueueMany adds a few tasks in one transaction: either all of them or none.
+// The results are in the order of the specs. The error of an invalid spec is a
 // *SpecError of kind jobs.ErrInvalid. The errors jobs.ErrNotFound and
 // jobs.ErrConflict have the reasons that Enqueue documents.
-func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
+func (r *Runner) EnqueueMany(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
 	specs = slices.Clone(specs)
 	if err := r.prepareAll(ctx, specs); err != nil {
 		return nil, err
@@ -102,13 +102,13 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 	return done, err
 }
 
-// EnqueueAll adds any number of tasks in one transaction: either all of them or
+// EnqueueSeq adds any number of tasks in one transaction: either all of them or
 // none. It iterates over the specs once, and no other process can write
 // meanwhile. So the specs should come from memory or from a file, not from a
 // pipe, which may be slow. The error of an invalid spec is a *SpecError of kind
 // jobs.ErrInvalid. The errors jobs.ErrNotFound and jobs.ErrConflict have the
 // reasons that Enqueue documents.
-func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
+func (r *Runner) EnqueueSeq(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
 	if specs == nil {
 		return nil, invalidValue("such as slices.Values(list)", "the sequence of specs is nil")
 	}

@@ -45,7 +45,7 @@ func inTx(ctx context.Context, app *sql.DB, do func(tx *sql.Tx) error) error {
 
 // One transaction adds an order and all of its tasks. After an error the
 // database has neither the order nor any of the tasks.
-func ExampleRunner_AddTx() {
+func ExampleRunner_EnqueueManyTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
 	defer remove()
@@ -53,7 +53,7 @@ func ExampleRunner_AddTx() {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO orders (item) VALUES ('pen')`); err != nil {
 			return err
 		}
-		added, err := r.AddTx(ctx, tx, SendEmail.With(Email{To: "ann@example.com"}), SendEmail.With(Email{To: "shop@example.com"}))
+		added, err := r.EnqueueManyTx(ctx, tx, SendEmail.With(Email{To: "ann@example.com"}), SendEmail.With(Email{To: "shop@example.com"}))
 		for _, a := range added {
 			fmt.Println("added task", a.ID)
 		}

@@ -120,7 +120,7 @@ func ExampleRunner_SetLimit() {
 
 // A task can wait for other tasks, and read their results. The field
 // DependsOnEarlier names another task of the same call by its position.
-func ExampleRunner_Add() {
+func ExampleRunner_EnqueueMany() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
@@ -141,7 +141,7 @@ func ExampleRunner_Add() {
 	}))
 	last := album.With("summer")
 	last.DependsOnEarlier = []int{0, 1}
-	added, err := r.Add(ctx, MakeThumb.With(Image{"sea.png"}), MakeThumb.With(Image{"sun.png"}), last)
+	added, err := r.EnqueueMany(ctx, MakeThumb.With(Image{"sea.png"}), MakeThumb.With(Image{"sun.png"}), last)
 	fmt.Println(len(added), err)
 	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
 	// Output:
@@ -232,18 +232,18 @@ func ExampleRunner_Queues() {
 	enqueue(r, SendEmail.With(Email{To: "bob@example.com"}, jobs.Queue("mail"), jobs.In(time.Hour)))
 	queues, err := r.Queues(ctx)
 	for _, queue := range queues {
-		fmt.Println(queue.Queue, queue.Counts[jobs.Pending], "pending,", queue.Counts[jobs.Scheduled], "scheduled", err)
+		fmt.Println(queue.Name, queue.Counts[jobs.Pending], "pending,", queue.Counts[jobs.Scheduled], "scheduled", err)
 	}
 	// Output: mail 1 pending, 1 scheduled <nil>
 }
 
-// The function given to OnFinished prints each failed task of any job and
+// The function given to ConsumeFinished prints each failed task of any job and
 // process. It also prints tasks that failed without an attempt.
-func ExampleRunner_OnFinished() {
+func ExampleRunner_ConsumeFinished() {
 	ctx, stop := context.WithCancel(context.Background()) // in a real program, the context ends with the program
 	r, remove := temp()
 	defer remove()
-	if err := r.AddCursor(ctx, "dead-letters"); err != nil { // after this call, OnFinished misses no finished task
+	if err := r.AddCursor(ctx, "dead-letters"); err != nil { // after this call, ConsumeFinished misses no finished task
 		log.Fatal(err)
 	}
 	r.Register(SendEmail.Handler(func(context.Context, Email) error { return jobs.Fail(errors.New("no such address")) }))
@@ -251,21 +251,21 @@ func ExampleRunner_OnFinished() {
 	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
-	err := r.OnFinished(ctx, "dead-letters", func(_ context.Context, task jobs.Task) error {
+	err := r.ConsumeFinished(ctx, "dead-letters", func(_ context.Context, task jobs.Task) error {
 		if task.State == jobs.Failed {
 			fmt.Printf("task %d of job %s failed: %s\n", task.ID, task.Job, task.Error)
 		}
-		stop()     // ends OnFinished; a real program does not stop here
+		stop()     // ends ConsumeFinished; a real program does not stop here
 		return nil // the result nil moves the cursor past this task
 	})
-	fmt.Println(err) // OnFinished returns only when ctx ends, or when the database can no longer be used
+	fmt.Println(err) // ConsumeFinished returns only when ctx ends, or when the database can no longer be used
 	// Output:
 	// task 1 of job email.send failed: no such address
 	// context canceled
 }
 
-// AddCursor stores the cursor before the goroutine of OnFinished starts. So
-// OnFinished misses no task that finishes after AddCursor, even if the
+// AddCursor stores the cursor before the goroutine of ConsumeFinished starts.
+// So ConsumeFinished misses no task that finishes after AddCursor, even if the
 // goroutine starts late or the program is down when the task finishes.
 func ExampleRunner_AddCursor() {
 	ctx, stop := context.WithCancel(context.Background())
@@ -277,7 +277,7 @@ func ExampleRunner_AddCursor() {
 	}
 	ended, done := make(chan jobs.Task), make(chan error)
 	go func() {
-		done <- r.OnFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { ended <- task; return nil })
+		done <- r.ConsumeFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { ended <- task; return nil })
 	}()
 	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
 	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {

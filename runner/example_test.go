@@ -98,7 +98,7 @@ func ExampleRunner_Enqueue() {
 	// true queue: invalid name "no queue"; use a letter or digit, then at most 99 letters, digits or ._-
 }
 
-func ExampleRunner_EnqueueAll() {
+func ExampleRunner_EnqueueSeq() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
@@ -107,7 +107,7 @@ func ExampleRunner_EnqueueAll() {
 		SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann")),
 		MakeThumb.With(Image{"sea.png"}),
 	}
-	added, err := r.EnqueueAll(ctx, slices.Values(specs)) // one transaction adds all tasks or none of them
+	added, err := r.EnqueueSeq(ctx, slices.Values(specs)) // one transaction adds all tasks or none of them
 	for _, one := range added {
 		fmt.Println(one.ID, one.Kept)
 	}
@@ -179,13 +179,13 @@ func ExampleRunner_All() {
 
 // A schedule can be read from the JSON that "runner schedule list --json"
 // prints. Applying the same definition again changes nothing.
-func ExampleRunner_Schedule() {
+func ExampleRunner_SetSchedule() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
 	weekly := jobs.Schedule{Name: "weekly", Cron: "0 6 * * MON", Zone: "Europe/Berlin", Spec: SendEmail.With(Email{To: "all@example.com"})}
 	for range 2 {
-		if err := r.Schedule(ctx, weekly); err != nil {
+		if err := r.SetSchedule(ctx, weekly); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -61,7 +61,7 @@ func BenchmarkFair(b *testing.B) {
 				return nil
 			}))
 			if c.queue != "" {
-				if _, err := r.EnqueueAll(ctx, repeat(flood.With(c.queue, jobs.Queue(c.queue)), 100)); err != nil {
+				if _, err := r.EnqueueSeq(ctx, repeat(flood.With(c.queue, jobs.Queue(c.queue)), 100)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -19,7 +19,7 @@ import (
 const (
 	cursorLease = 30 * time.Second       // how long a process owns a cursor if it does not renew its lease
 	endWait     = 200 * time.Millisecond // time for the last writes to a cursor after the context has ended
-	cursorBatch = 100                    // number of finished tasks that OnFinished reads at once
+	cursorBatch = 100                    // number of finished tasks that ConsumeFinished reads at once
 
 	firstHandlePause = time.Second // pause after the first failed call of handle for a task
 	maxHandlePause   = time.Minute
@@ -27,34 +27,35 @@ const (
 	maxRetryPause    = 2 * time.Second
 )
 
-// OnFinished calls handle for each task that finishes, in the order in which
-// the tasks finish. It covers every job, queue and process. It also covers
-// tasks that finish without an attempt: because their worker died, they
+// ConsumeFinished calls handle for each task that finishes, in the order in
+// which the tasks finish. It covers every job, queue and process. It also
+// covers tasks that finish without an attempt: because their worker died, they
 // expired, a dependency failed, or a person cancelled them. The task has its
-// final State, Reason and Error. If a finished task is retried, OnFinished
+// final State, Reason and Error. If a finished task is retried, ConsumeFinished
 // calls handle again when the task has finished again.
 //
 // The cursor is a name of up to 200 bytes. The first call with a name stores
 // the cursor in the database and begins with the next task that finishes. A
-// program that calls OnFinished in a goroutine cannot know when the cursor is
-// stored. So call AddCursor first. When AddCursor returns, the cursor is
-// stored, and OnFinished misses no task that finishes later. Later calls of
-// OnFinished continue after the last task for which handle returned nil, also
-// in another process and after a restart. OnFinished may call handle more than
-// once for the same end of a task. The pair of Task.ID and Task.GenerationID
-// identifies the end, so handle can detect a repeated call. If handle returns
-// an error or panics, OnFinished logs a warning and calls handle again for the
-// same task after 1 s. After each further error the pause doubles, up to one
-// minute. The cursor does not move past this task before handle returns nil, so
-// let handle return nil for a task that it can never accept.
+// program that calls ConsumeFinished in a goroutine cannot know when the cursor
+// is stored. So call AddCursor first. When AddCursor returns, the cursor is
+// stored, and ConsumeFinished misses no task that finishes later. Later calls
+// of ConsumeFinished continue after the last task for which handle returned
+// nil, also in another process and after a restart. ConsumeFinished may call
+// handle more than once for the same end of a task. The pair of Task.ID and
+// Task.GenerationID identifies the end, so handle can detect a repeated call.
+// If handle returns an error or panics, ConsumeFinished logs a warning and
+// calls handle again for the same task after 1 s. After each further error the
+// pause doubles, up to one minute. The cursor does not move past this task
+// before handle returns nil, so let handle return nil for a task that it can
+// never accept.
 //
-// Several processes may call OnFinished with the same cursor. Only one of them
-// calls handle. When OnFinished returns in that process, another process takes
-// over. If that process dies, another process takes over after 30 s. If a
-// process is suspended for longer than 30 s during a call of handle, another
-// process may handle the same task meanwhile; the context of the suspended call
-// then ends with the cause jobs.ErrLost. Different cursors do not affect each
-// other.
+// Several processes may call ConsumeFinished with the same cursor. Only one of
+// them calls handle. When ConsumeFinished returns in that process, another
+// process takes over. If that process dies, another process takes over after 30
+// s. If a process is suspended for longer than 30 s during a call of handle,
+// another process may handle the same task meanwhile; the context of the
+// suspended call then ends with the cause jobs.ErrLost. Different cursors do
+// not affect each other.
 //
 // The database keeps a record of each finished task until all cursors have
 // passed it, so remove a cursor that is no longer used with RemoveCursor. If a
@@ -62,11 +63,11 @@ const (
 // Queue, Label, Schedule, outcome and times, but without Args and Result. A
 // database without a cursor stores no such records.
 //
-// OnFinished blocks until ctx ends and then returns context.Cause(ctx). It
+// ConsumeFinished blocks until ctx ends and then returns context.Cause(ctx). It
 // returns jobs.ErrClosed after Close, jobs.ErrNotFound after RemoveCursor,
 // jobs.ErrInvalid for an invalid name, and another error when the database can
 // no longer be used.
-func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx context.Context, task jobs.Task) error) error {
+func (r *Runner) ConsumeFinished(ctx context.Context, cursor string, handle func(ctx context.Context, task jobs.Task) error) error {
 	if handle == nil {
 		return invalidValue("a function that handles a task", "the function handle is nil")
 	}
@@ -78,7 +79,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	defer stop()
 
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
-	again := false // whether an unexpected error came after the last success; another one then ends OnFinished
+	again := false // whether an unexpected error came after the last success; another one then ends ConsumeFinished
 	var pause time.Duration
 	for {
 		err := c.deliver(ctx)
@@ -115,8 +116,8 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	}
 }
 
-// AddCursor stores a cursor of OnFinished, which then begins with the first
-// task that finishes after this call. The cursor is in the database when
+// AddCursor stores a cursor of ConsumeFinished, which then begins with the
+// first task that finishes after this call. The cursor is in the database when
 // AddCursor returns, so a test can enqueue tasks at once. AddCursor does
 // nothing if the cursor exists, so a program may call it at each start. The
 // error is jobs.ErrInvalid for an invalid name. It can also be jobs.ErrBusy or
@@ -128,10 +129,10 @@ func (r *Runner) AddCursor(ctx context.Context, cursor string) error {
 	return r.store.MakeCursor(ctx, cursor, now())
 }
 
-// RemoveCursor deletes a cursor of OnFinished, and the records of finished
-// tasks that only this cursor needs. A running OnFinished with this cursor then
-// returns jobs.ErrNotFound. RemoveCursor returns jobs.ErrNotFound if there is
-// no such cursor.
+// RemoveCursor deletes a cursor of ConsumeFinished, and the records of finished
+// tasks that only this cursor needs. A running ConsumeFinished with this cursor
+// then returns jobs.ErrNotFound. RemoveCursor returns jobs.ErrNotFound if there
+// is no such cursor.
 func (r *Runner) RemoveCursor(ctx context.Context, cursor string) error {
 	removed, err := r.store.RemoveCursor(ctx, cursor)
 	if err == nil && !removed {
@@ -145,7 +146,7 @@ func noCursor(name string) error {
 	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoCursor, Subject: name, What: fmt.Sprintf("no cursor %q", name)}
 }
 
-// consumer is one call of OnFinished.
+// consumer is one call of ConsumeFinished.
 type consumer struct {
 	r      *Runner
 	cursor string

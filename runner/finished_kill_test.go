@@ -18,8 +18,8 @@ import (
 )
 
 // finishedVariable is an environment variable that makes the test program call
-// OnFinished. Its value is the path of a database and the point at which the
-// program kills itself.
+// ConsumeFinished. Its value is the path of a database and the point at which
+// the program kills itself.
 const finishedVariable = "RUNNER_TEST_FINISHED"
 
 // ending is a job whose input says how its attempt ends.
@@ -40,7 +40,7 @@ func registerEnding(r *runner.Runner, die func(at string)) {
 	}))
 }
 
-// recordEnds calls OnFinished with a function that appends a line for each
+// recordEnds calls ConsumeFinished with a function that appends a line for each
 // finished task to a file. For task 2, the function calls die("handling")
 // before it writes the line, and die("handled") after it. Each call kills the
 // program if the test wants that.
@@ -50,7 +50,7 @@ func recordEnds(ctx context.Context, r *runner.Runner, die func(at string)) erro
 		return err
 	}
 	defer file.Close()
-	return r.OnFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error {
+	return r.ConsumeFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error {
 		if task.ID == 2 {
 			die("handling")
 		}
@@ -95,10 +95,10 @@ func finishedProgram(path string, how []string) error {
 	return recordEnds(ctx, r, die)
 }
 
-// TestKilledConsumerMissesNoEnd kills a program before OnFinished has called
-// handle for all finished tasks. In the next program, OnFinished continues in
-// order and misses no task. It calls handle a second time only for the task
-// whose line handle had already written when the program was killed.
+// TestKilledConsumerMissesNoEnd kills a program before ConsumeFinished has
+// called handle for all finished tasks. In the next program, ConsumeFinished
+// continues in order and misses no task. It calls handle a second time only for
+// the task whose line handle had already written when the program was killed.
 func TestKilledConsumerMissesNoEnd(t *testing.T) {
 	const first, middle, last = "1 completed \n", "2 failed error\n3 cancelled dependency\n", "4 completed \n"
 	for point, want := range map[string]string{

@@ -76,7 +76,7 @@ func BenchmarkBytesWritten(b *testing.B) {
 			defer r.Close()
 			h, spec := noop.Handler(func(context.Context, string) error { return nil }), noop.With(payload)
 			if c.batch {
-				h = noop.BatchHandler(c.together, func(context.Context, []jobs.BatchTask[string]) error { return nil })
+				h = noop.BulkHandler(c.together, func(context.Context, []jobs.BulkTask[string]) error { return nil })
 				spec = noop.With(payload, jobs.Metadata(map[string]string{"device": "sensor-17", "unit": "celsius"}))
 			}
 			r.Register(h)
@@ -86,7 +86,7 @@ func BenchmarkBytesWritten(b *testing.B) {
 			go func() { failed <- r.Work(ctx, runner.WorkOptions{Concurrency: 50}) }()
 			before, tasks := writtenBytes(b), 0
 			for b.Loop() {
-				if _, err := r.EnqueueAll(b.Context(), slices.Values(slices.Repeat([]jobs.Spec{spec}, c.together))); err != nil {
+				if _, err := r.EnqueueSeq(b.Context(), slices.Values(slices.Repeat([]jobs.Spec{spec}, c.together))); err != nil {
 					b.Fatal(err)
 				}
 				tasks += c.together

@@ -137,7 +137,7 @@ func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, 
 	// them, it has ended since the caller read the task
 	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID }
 	if err == nil && task.State == jobs.Running && !slices.ContainsFunc(attempts, ended) {
-		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Attempt: task.Attempt,
+		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Number: task.Attempt,
 			State: jobs.Running, Counted: true, WorkerID: task.WorkerID, Worker: task.Worker, StartedAt: task.StartedAt,
 			Duration: now().Sub(task.StartedAt)})
 	}

@@ -76,7 +76,7 @@ func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 // TestWritesOfReadOnlyRunnerReturnErrPermission makes each call of writeCalls
 // that writes to the database.
 func TestWritesOfReadOnlyRunnerReturnErrPermission(t *testing.T) {
-	t.Parallel() // OnFinished tries again after a second
+	t.Parallel() // ConsumeFinished tries again after a second
 	writer := contextRunner(t)
 	testkit.NoError(t, writer.AddCursor(t.Context(), "other"))
 	testkit.NoError(t, writer.Pause(t.Context(), "", "paused"))
@@ -128,7 +128,7 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"Count ErrInvalid":        func() error { _, err := r.Count(ctx, unknown); return err },
 		"CountByState ErrInvalid": func() error { _, err := r.CountByState(ctx, unknown); return err },
 		"Get ErrNotFound":         func() error { _, err := r.Get(ctx, 99); return err },
-		"GetSchedule ErrNotFound": func() error { _, err := r.GetSchedule(ctx, "x"); return err },
+		"Schedule ErrNotFound":    func() error { _, err := r.Schedule(ctx, "x"); return err },
 		"GetTx ErrInvalid":        func() error { _, err := r.GetTx(ctx, nil, 1); return err },
 		"GetTx ErrNotFound": func() error {
 			tx, err := sqlTx(t, r)
@@ -139,8 +139,8 @@ func kindCalls(t *testing.T) map[string]func() error {
 		},
 		"IDs ErrInvalid":                 func() error { _, err := r.IDs(ctx, unknown, runner.Page{}); return err },
 		"List ErrInvalid":                func() error { _, err := r.List(ctx, unknown, runner.Page{}); return err },
-		"OnFinished ErrInvalid":          func() error { return r.OnFinished(ctx, "", nothing) },
-		"OnFinished ErrNotFound":         func() error { return removedCursor(ctx, r) },
+		"ConsumeFinished ErrInvalid":     func() error { return r.ConsumeFinished(ctx, "", nothing) },
+		"ConsumeFinished ErrNotFound":    func() error { return removedCursor(ctx, r) },
 		"OnTick ErrInvalid":              func() error { return r.OnTick(ctx, schedule, hourOf) },
 		"Pause ErrInvalid":               func() error { return r.Pause(ctx, "", "no name!") },
 		"PauseFor ErrInvalid":            func() error { return r.PauseFor(ctx, 0, "", "mail") },
@@ -155,12 +155,12 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"RetryTx ErrInvalid":             func() error { _, err := r.RetryTx(ctx, nil, []int64{1}, 0); return err },
 		"RunSchedule ErrConflict": func() error { // this program has not registered a function for the schedule
 			ticked := jobs.Schedule{Name: "ticked", Cron: "@daily", OnTick: true, Spec: quick.With(nil)}
-			testkit.NoError(t, r.Schedule(ctx, ticked))
+			testkit.NoError(t, r.SetSchedule(ctx, ticked))
 			_, err := r.RunSchedule(ctx, "ticked")
 			return err
 		},
 		"RunSchedule ErrNotFound": func() error { _, err := r.RunSchedule(ctx, "x"); return err },
-		"Schedule ErrInvalid":     func() error { return r.Schedule(ctx, schedule) },
+		"SetSchedule ErrInvalid":  func() error { return r.SetSchedule(ctx, schedule) },
 		"SetLimit ErrInvalid":     func() error { return r.SetLimit(ctx, jobs.Limit{}) },
 		"Upstream ErrInvalid":     func() error { _, err := runner.Upstream(ctx); return err },
 	})
@@ -177,12 +177,12 @@ func sqlTx(t *testing.T, r *runner.Runner) (*sql.Tx, error) {
 	return handle.Begin()
 }
 
-// removedCursor removes a cursor while OnFinished runs with this cursor. It
-// returns the error of OnFinished.
+// removedCursor removes a cursor while ConsumeFinished runs with this cursor.
+// It returns the error of ConsumeFinished.
 func removedCursor(ctx context.Context, r *runner.Runner) error {
 	started := make(chan error, 1)
 	go func() {
-		started <- r.OnFinished(ctx, "removed", func(context.Context, jobs.Task) error { return nil })
+		started <- r.ConsumeFinished(ctx, "removed", func(context.Context, jobs.Task) error { return nil })
 	}()
 	for {
 		if err := r.RemoveCursor(ctx, "removed"); err == nil {
@@ -201,11 +201,11 @@ func enqueueKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 		return do(tx)
 	}
 	ways := map[string]func(spec jobs.Spec) error{
-		"Add":        func(spec jobs.Spec) error { _, err := r.Add(ctx, spec); return err },
-		"Enqueue":    func(spec jobs.Spec) error { _, err := r.Enqueue(ctx, spec); return err },
-		"EnqueueAll": func(spec jobs.Spec) error { _, err := r.EnqueueAll(ctx, slices.Values([]jobs.Spec{spec})); return err },
-		"AddTx": func(spec jobs.Spec) error {
-			return inTx(func(tx *sql.Tx) error { _, err := r.AddTx(ctx, tx, spec); return err })
+		"EnqueueMany": func(spec jobs.Spec) error { _, err := r.EnqueueMany(ctx, spec); return err },
+		"Enqueue":     func(spec jobs.Spec) error { _, err := r.Enqueue(ctx, spec); return err },
+		"EnqueueSeq":  func(spec jobs.Spec) error { _, err := r.EnqueueSeq(ctx, slices.Values([]jobs.Spec{spec})); return err },
+		"EnqueueManyTx": func(spec jobs.Spec) error {
+			return inTx(func(tx *sql.Tx) error { _, err := r.EnqueueManyTx(ctx, tx, spec); return err })
 		},
 		"EnqueueTx": func(spec jobs.Spec) error {
 			return inTx(func(tx *sql.Tx) error { _, err := r.EnqueueTx(ctx, tx, spec); return err })

@@ -198,7 +198,7 @@ func BenchmarkCommands(b *testing.B) {
 			}
 			defer r.Close()
 			r.Register(runner.Commands(runner.CommandOptions{}))
-			if _, err := r.EnqueueAll(b.Context(), repeat(jobs.Command{Argv: []string{"true"}}.With(), b.N)); err != nil {
+			if _, err := r.EnqueueSeq(b.Context(), repeat(jobs.Command{Argv: []string{"true"}}.With(), b.N)); err != nil {
 				b.Fatal(err)
 			}
 			began := time.Now()

@@ -231,7 +231,7 @@ func TestLeftOverProcessesDoNotDelayOtherTasks(t *testing.T) {
 		until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State.Finished() })
 		testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)
 	}
-	if _, err := r.Cancel(t.Context(), []int64{noisy.ID}, runner.CancelOptions{Now: true}); err != nil {
+	if _, err := r.Cancel(t.Context(), []int64{noisy.ID}, runner.CancelOptions{Kill: true}); err != nil {
 		t.Error(err)
 	}
 }

@@ -48,14 +48,14 @@ func (r *Runner) Use(middleware ...Middleware) {
 type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
 
 // UseEnqueue adds middleware that runs for each task that this Runner adds, in
-// the order of the middleware: in Enqueue, Add, EnqueueAll, EnqueueTx, AddTx,
-// RunSchedule and at the ticks of schedules in Work. It also runs for a task
-// that the call then does not add, because another task holds the unique key.
-// jobs.UniqueArgs uses the arguments as they were before the middleware changed
-// them. The middleware does not run for tasks that other processes add, for
-// hooks, and for retries.
+// the order of the middleware: in Enqueue, EnqueueMany, EnqueueSeq, EnqueueTx,
+// EnqueueManyTx, RunSchedule and at the ticks of schedules in Work. It also
+// runs for a task that the call then does not add, because another task holds
+// the unique key. jobs.UniqueArgs uses the arguments as they were before the
+// middleware changed them. The middleware does not run for tasks that other
+// processes add, for hooks, and for retries.
 //
-// At ticks, and in RunSchedule and EnqueueAll, the middleware runs while the
+// At ticks, and in RunSchedule and EnqueueSeq, the middleware runs while the
 // Runner holds the write lock of the database. So it must be quick, and must
 // not call methods of the Runner that write. If the middleware returns an error
 // at a tick, the tick stays due, and Work tries again after a second. Call

@@ -39,22 +39,22 @@ func TestEnqueueMiddlewareRunsForEveryNewTask(t *testing.T) {
 	own := map[string]string{"own": "1"}
 	spec := quick.With(nil, jobs.Metadata(own))
 	spec.Metadata = own // use the map itself and no copy of it, so that the test sees whether middleware changes the map
-	testkit.NoError(t, r.Schedule(ctx, jobs.Schedule{Name: "s", Cron: "@yearly", Spec: spec}))
+	testkit.NoError(t, r.SetSchedule(ctx, jobs.Schedule{Name: "s", Cron: "@yearly", Spec: spec}))
 
 	task, err := r.Enqueue(ctx, spec)
 	testkit.NoError(t, err)
 	testkit.Equal(t, "queue of the returned task", task.Queue, "acme")
 	testkit.Equal(t, "tenant of the returned task", task.Metadata["tenant"], "acme")
-	_, err = r.Add(ctx, spec, spec)
+	_, err = r.EnqueueMany(ctx, spec, spec)
 	testkit.NoError(t, err)
-	_, err = r.EnqueueAll(ctx, slices.Values([]jobs.Spec{spec, spec}))
+	_, err = r.EnqueueSeq(ctx, slices.Values([]jobs.Spec{spec, spec}))
 	testkit.NoError(t, err)
 	_, err = r.RunSchedule(ctx, "s")
 	testkit.NoError(t, err)
 	tx := begin(t, handle)
 	_, err = r.EnqueueTx(ctx, tx, spec)
 	testkit.NoError(t, err)
-	_, err = r.AddTx(ctx, tx, spec, spec)
+	_, err = r.EnqueueManyTx(ctx, tx, spec, spec)
 	testkit.NoError(t, err)
 	testkit.NoError(t, tx.Commit())
 
@@ -75,23 +75,23 @@ func TestEnqueueMiddlewareRunsForEveryNewTask(t *testing.T) {
 func TestEnqueueMiddlewareRefusesTasks(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
-	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "@yearly", Spec: quick.With(nil)}))
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "s", Cron: "@yearly", Spec: quick.With(nil)}))
 	r.UseEnqueue(tag)
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
-		"Enqueue":    func() error { _, err := r.Enqueue(ctx, quick.With(nil)); return err },
-		"Add":        func() error { _, err := r.Add(ctx, quick.With(nil)); return err },
-		"EnqueueAll": func() error { _, err := r.EnqueueAll(ctx, slices.Values([]jobs.Spec{quick.With(nil)})); return err },
+		"Enqueue":     func() error { _, err := r.Enqueue(ctx, quick.With(nil)); return err },
+		"EnqueueMany": func() error { _, err := r.EnqueueMany(ctx, quick.With(nil)); return err },
+		"EnqueueSeq":  func() error { _, err := r.EnqueueSeq(ctx, slices.Values([]jobs.Spec{quick.With(nil)})); return err },
 		"EnqueueTx": func() error {
 			tx := begin(t, handle)
 			defer tx.Rollback()
 			_, err := r.EnqueueTx(ctx, tx, quick.With(nil))
 			return err
 		},
-		"AddTx": func() error {
+		"EnqueueManyTx": func() error {
 			tx := begin(t, handle)
 			defer tx.Rollback()
-			_, err := r.AddTx(ctx, tx, quick.With(nil))
+			_, err := r.EnqueueManyTx(ctx, tx, quick.With(nil))
 			return err
 		},
 		"RunSchedule": func() error { _, err := r.RunSchedule(ctx, "s"); return err },

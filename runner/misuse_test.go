@@ -63,7 +63,7 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 			return err
 		},
 		"nil option":     func() error { _, err := r.Enqueue(t.Context(), quick.With(nil, nil)); return err },
-		"nil sequence":   func() error { _, err := r.EnqueueAll(t.Context(), nil); return err },
+		"nil sequence":   func() error { _, err := r.EnqueueSeq(t.Context(), nil); return err },
 		"nil check":      func() error { return r.Changes(t.Context(), nil) },
 		"nil writer":     func() error { _, err := r.BackupTo(t.Context(), nil); return err },
 		"negative retry": func() error { _, err := r.Retry(t.Context(), []int64{1}, -time.Second); return err },
@@ -112,9 +112,9 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 	for name, options := range map[string]runner.WorkOptions{
 		"Timeout":          {Timeout: -1},
 		"lease":            {Lease: 1},
-		"Max of queue":     {Queues: []runner.QueueMax{{Queue: "mail", Max: -1}}},
-		"queue mail comes": {Queues: []runner.QueueMax{{Queue: "mail"}, {Queue: "mail"}}},
-		"queue":            {Queues: []runner.QueueMax{{Queue: ""}}},
+		"Max of queue":     {Queues: []runner.QueueMax{{Name: "mail", Max: -1}}},
+		"queue mail comes": {Queues: []runner.QueueMax{{Name: "mail"}, {Name: "mail"}}},
+		"queue":            {Queues: []runner.QueueMax{{Name: ""}}},
 	} {
 		if err := r.Work(t.Context(), options); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v, want %v with that name", name, err, jobs.ErrInvalid)
@@ -172,7 +172,7 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 		call()
 	}
 	panics("nil function", "handler of quick is nil", func() { quick.Handler(nil) })
-	panics("nil batch function", "handler of quick is nil", func() { quick.BatchHandler(3, nil) })
+	panics("nil batch function", "handler of quick is nil", func() { quick.BulkHandler(3, nil) })
 	panics("nil function with a result", "handler of sum is nil", func() { jobs.DefineResult[int, int]("sum").Handler(nil) })
 	panics("nil middleware", "a middleware is nil", func() { r.Use(nil) })
 	panics("nil enqueue middleware", "a middleware is nil", func() { r.UseEnqueue(nil) })

@@ -59,7 +59,7 @@ func (r *Runner) OnTick(
 	}
 
 	s.OnTick = true
-	if err := r.Schedule(ctx, s); err != nil {
+	if err := r.SetSchedule(ctx, s); err != nil {
 		return err
 	}
 
@@ -82,7 +82,7 @@ func (r *Runner) tickFunc(schedule string) engine.TickFunc {
 // the Spec that the function makes. It returns nil if the schedule needs no
 // function.
 func (r *Runner) madeSpec(ctx context.Context, name string) (*jobs.Spec, error) {
-	s, err := r.GetSchedule(ctx, name)
+	s, err := r.Schedule(ctx, name)
 	if err != nil || !s.OnTick {
 		return nil, err
 	}

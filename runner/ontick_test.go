@@ -40,7 +40,7 @@ func tickTest(t *testing.T, schedule jobs.Schedule, function tickFunc, test func
 		r.Register(reportJob.Handler(func(_ context.Context, hour string) error { ran = append(ran, hour); return nil }))
 		if function == nil {
 			schedule.OnTick = true // another program has the function
-			testkit.NoError(t, r.Schedule(t.Context(), schedule))
+			testkit.NoError(t, r.SetSchedule(t.Context(), schedule))
 		} else {
 			testkit.NoError(t, r.OnTick(t.Context(), schedule, function))
 		}
@@ -54,7 +54,7 @@ func TestFunctionMakesTaskOfEachTick(t *testing.T) {
 	tickTest(t, hourly(jobs.Label("sales")), hourOf, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		for range 3 {
 			runnertest.Advance(t, time.Hour)
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 		}
 		testkit.Equal(t, "arguments", *ran, []string{"01:00", "02:00", "03:00"})
 		task := runnerkit.Get(t, r, 1)
@@ -72,7 +72,7 @@ func TestTickIsTimeInZoneOfItsSchedule(t *testing.T) {
 	}
 	tickTest(t, night, date, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		runnertest.Advance(t, 24*time.Hour)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "arguments", *ran, []string{"2000-01-02 00:30:00"})
 	})
 }
@@ -81,7 +81,7 @@ func TestScheduleThatIsInvalidHasNoIndex(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	wrong := hourly()
 	wrong.Zone = "Local"
-	err := r.Schedule(t.Context(), wrong)
+	err := r.SetSchedule(t.Context(), wrong)
 	testkit.ErrorIs(t, err, jobs.ErrInvalid, "unknown time zone")
 	if _, is := errors.AsType[*runner.SpecError](err); is {
 		t.Errorf("got %v, want an error without the index of a spec", err)
@@ -93,7 +93,7 @@ func TestEachTickThatIsCaughtUpGetsItsOwnTask(t *testing.T) {
 	all.CatchUp, all.Overlap = jobs.CatchUpAll, jobs.OverlapAllow
 	tickTest(t, all, hourOf, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		runnertest.Advance(t, 4*time.Hour)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "arguments", *ran, []string{"01:00", "02:00", "03:00", "04:00"})
 	})
 }
@@ -106,11 +106,11 @@ func TestHandlerFindsTickInItsTask(t *testing.T) {
 			ticks = append(ticks, task.Tick.Format("15:04"))
 			return nil
 		}))
-		testkit.NoError(t, r.Schedule(t.Context(), hourly()))
+		testkit.NoError(t, r.SetSchedule(t.Context(), hourly()))
 		for range 2 {
 			runnertest.Advance(t, time.Hour)
 			time.Sleep(10 * time.Second) // the tasks start late
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 		}
 		testkit.Equal(t, "ticks", ticks, []string{"01:00", "02:00"})
 	})
@@ -131,7 +131,7 @@ func TestFunctionSkipsTick(t *testing.T) {
 		tickTest(t, schedule, even, func(t *testing.T, r *runner.Runner, ran *[]string) {
 			if name == "caught up" {
 				runnertest.Advance(t, 4*time.Hour)
-				runnertest.Drain(t, r)
+				runnertest.RunDue(t, r)
 			} else {
 				stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 				time.Sleep(4*time.Hour + time.Minute)
@@ -217,7 +217,7 @@ func TestHangingTickFunctionHoldsUpNothing(t *testing.T) {
 		// goroutine waits for a channel that was made outside of this test, the
 		// fake clock stands still.
 		release = make(chan struct{})
-		testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "other", Cron: "* * * * *", Spec: reportJob.With("other")}))
+		testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "other", Cron: "* * * * *", Spec: reportJob.With("other")}))
 		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 		time.Sleep(time.Hour + 10*time.Minute + time.Second)
 		began := time.Now()
@@ -244,12 +244,12 @@ func TestWorkerWithoutFunctionLeavesTick(t *testing.T) {
 	tickTest(t, hourly(), nil, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		other := hourly()
 		other.Name = "other"
-		testkit.NoError(t, r.Schedule(t.Context(), other))
+		testkit.NoError(t, r.SetSchedule(t.Context(), other))
 		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 		time.Sleep(2*time.Hour + time.Minute)
 		stop()
 		testkit.Equal(t, "arguments of the other schedule", *ran, []string{"fixed", "fixed"})
-		s, err := r.GetSchedule(t.Context(), "report")
+		s, err := r.Schedule(t.Context(), "report")
 		testkit.NoError(t, err)
 		testkit.Equal(t, "hour of the tick that waits", s.NextAt.UTC().Hour(), 1)
 		_, err = r.RunSchedule(t.Context(), "report")
@@ -257,7 +257,7 @@ func TestWorkerWithoutFunctionLeavesTick(t *testing.T) {
 
 		testkit.NoError(t, r.RemoveSchedule(t.Context(), "other"))
 		testkit.NoError(t, r.OnTick(t.Context(), hourly(), hourOf))
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		testkit.Equal(t, "arguments after the start of a worker with the function", (*ran)[2:], []string{"02:00"})
 		task, err := r.RunSchedule(t.Context(), "report")
 		testkit.NoError(t, err)
@@ -275,9 +275,9 @@ func TestSkippedTickCallsNoFunction(t *testing.T) {
 		testkit.NoError(t, r.Pause(t.Context(), "", "paused"))
 		for range 3 {
 			runnertest.Advance(t, time.Hour)
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 		}
-		s, err := r.GetSchedule(t.Context(), "report")
+		s, err := r.Schedule(t.Context(), "report")
 		testkit.NoError(t, err)
 		testkit.Equal(t, "skipped ticks", s.Skipped, 2)
 		testkit.Equal(t, "calls", calls, 1)
@@ -287,7 +287,7 @@ func TestSkippedTickCallsNoFunction(t *testing.T) {
 func TestScheduleWithFunctionMustSaySo(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	testkit.NoError(t, r.OnTick(t.Context(), hourly(), hourOf))
-	testkit.ErrorIs(t, r.Schedule(t.Context(), hourly()), jobs.ErrInvalid, "on_tick")
+	testkit.ErrorIs(t, r.SetSchedule(t.Context(), hourly()), jobs.ErrInvalid, "on_tick")
 	for name, call := range map[string]func(){
 		"two functions": func() { _ = r.OnTick(t.Context(), hourly(), hourOf) },
 		"is nil":        func() { _ = r.OnTick(t.Context(), jobs.Schedule{Name: "other"}, nil) },
@@ -310,7 +310,7 @@ func TestInvalidScheduleKeepsNoFunction(t *testing.T) {
 	wrong.Cron = "never"
 	testkit.ErrorIs(t, r.OnTick(t.Context(), wrong, hourOf), jobs.ErrInvalid, "cron")
 	testkit.NoError(t, r.OnTick(t.Context(), hourly(), hourOf))
-	s, err := r.GetSchedule(t.Context(), "report")
+	s, err := r.Schedule(t.Context(), "report")
 	testkit.NoError(t, err)
 	testkit.Equal(t, "whether a function makes its tasks", s.OnTick, true)
 }

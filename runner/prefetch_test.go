@@ -236,7 +236,7 @@ func TestSomeWorkersPrefetchNothing(t *testing.T) {
 			testkit.NoError(f.T, f.SetLimit(f.Context(), jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "other"}, Running: 9}))
 		}},
 		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) { testkit.NoError(f.T, f.Pause(f.Context(), "", "other")) }},
-		{name: "limits of queues", in: "1ms", options: WorkOptions{Queues: []QueueMax{{Queue: "default", Max: 1}}}},
+		{name: "limits of queues", in: "1ms", options: WorkOptions{Queues: []QueueMax{{Name: "default", Max: 1}}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var a prefetchTest

@@ -119,6 +119,6 @@ func (r *Runner) Queues(ctx context.Context) ([]Queue, error) {
 		queues = append(queues, *q)
 	}
 
-	slices.SortFunc(queues, func(a, b Queue) int { return cmp.Compare(a.Queue, b.Queue) })
+	slices.SortFunc(queues, func(a, b Queue) int { return cmp.Compare(a.Name, b.Name) })
 	return queues, nil
 }

@@ -24,13 +24,13 @@ func TestWorkerOfOldProgramLeavesTasksWithNewName(t *testing.T) {
 	before := runnerkit.Open(t, runner.Options{})
 	none := func(context.Context, string) error { return nil }
 	before.Register(oldMail.Handler(none))
-	testkit.NoError(t, before.Schedule(t.Context(), jobs.Schedule{Name: "digest", Cron: "@daily", Spec: oldMail.With("all")}))
+	testkit.NoError(t, before.SetSchedule(t.Context(), jobs.Schedule{Name: "digest", Cron: "@daily", Spec: oldMail.With("all")}))
 	_, err := before.RunSchedule(t.Context(), "digest")
 	testkit.NoError(t, err)
 
 	after := runnerkit.OpenAt(t, before.Path(), runner.Options{})
 	after.Register(newMail.Handler(none), oldMail.Handler(none))
-	testkit.NoError(t, after.Schedule(t.Context(), jobs.Schedule{Name: "digest", Cron: "@daily", Spec: newMail.With("all")}))
+	testkit.NoError(t, after.SetSchedule(t.Context(), jobs.Schedule{Name: "digest", Cron: "@daily", Spec: newMail.With("all")}))
 	_, err = after.RunSchedule(t.Context(), "digest")
 	testkit.NoError(t, err)
 	runnerkit.Drain(t, before)

@@ -15,11 +15,11 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Schedule adds a schedule. If a schedule of that name exists, Schedule changes
-// its definition and keeps its history and its pause. It is idempotent, so a
-// program may call it at each start. Errors of the definition are of kind
+// SetSchedule adds a schedule. If a schedule of that name exists, SetSchedule
+// changes its definition and keeps its history and its pause. It is idempotent,
+// so a program may call it at each start. Errors of the definition are of kind
 // jobs.ErrInvalid.
-func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
+func (r *Runner) SetSchedule(ctx context.Context, s jobs.Schedule) error {
 	_, err := r.ApplySchedules(ctx, []jobs.Schedule{s}, ApplyOptions{})
 	if bad, ok := errors.AsType[*SpecError](err); ok { // return the error without the index of the schedule, because the list has only one
 		return bad.Err
@@ -200,8 +200,8 @@ func (r *Runner) Schedules(ctx context.Context) ([]jobs.Schedule, error) {
 	return r.store.Schedules(ctx)
 }
 
-// GetSchedule returns a schedule, or jobs.ErrNotFound.
-func (r *Runner) GetSchedule(ctx context.Context, name string) (jobs.Schedule, error) {
+// Schedule returns a schedule, or jobs.ErrNotFound.
+func (r *Runner) Schedule(ctx context.Context, name string) (jobs.Schedule, error) {
 	list, err := r.store.Schedules(ctx)
 	if err != nil {
 		return jobs.Schedule{}, err

@@ -101,14 +101,14 @@ func (c *scheduleTest) add(s jobs.Schedule) {
 	if s.Spec.Job == "" {
 		s.Spec = jobs.Define[struct{}]("note").With(struct{}{}, jobs.MaxAttempts(1))
 	}
-	if err := c.r.Schedule(c.Context(), s); err != nil {
+	if err := c.r.SetSchedule(c.Context(), s); err != nil {
 		c.Fatal(err)
 	}
 }
 
 func (c *scheduleTest) get(name string) jobs.Schedule {
 	c.Helper()
-	s, err := c.r.GetSchedule(c.Context(), name)
+	s, err := c.r.Schedule(c.Context(), name)
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func BenchmarkStep(b *testing.B) {
 				again += time.Since(began)
 				return nil
 			}))
-			if _, err := r.EnqueueAll(b.Context(), repeat(task.With(nil), n)); err != nil {
+			if _, err := r.EnqueueSeq(b.Context(), repeat(task.With(nil), n)); err != nil {
 				b.Fatal(err)
 			}
 			b.StartTimer()

@@ -47,7 +47,7 @@ func TestWorkerContinuesAfterMachineWasSuspended(t *testing.T) {
 		runs := f.enqueue(work.With("slow", jobs.Timeout(time.Hour)))
 		due := f.enqueue(work.With("due", jobs.In(2*time.Hour)))
 		later := f.enqueue(work.With("later", jobs.In(asleep+5*time.Minute)))
-		if err := f.Schedule(f.Context(), jobs.Schedule{Name: "hourly", Cron: "0 * * * *", Zone: "UTC",
+		if err := f.SetSchedule(f.Context(), jobs.Schedule{Name: "hourly", Cron: "0 * * * *", Zone: "UTC",
 			Spec: work.With("tick")}); err != nil {
 			f.Fatal(err)
 		}

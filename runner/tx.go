@@ -46,10 +46,11 @@ func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (job
 	return enqueued(&spec, at, added, func(id int64) (jobs.Task, error) { return r.GetTx(context.WithoutCancel(ctx), tx, id) })
 }
 
-// AddTx adds any number of tasks as part of a transaction of the caller, as Add
-// does. EnqueueTx documents the requirements of tx and the errors
-// jobs.ErrInvalid, jobs.ErrNotFound, jobs.ErrConflict and jobs.ErrBusy.
-func (r *Runner) AddTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Spec) ([]Enqueued, error) {
+// EnqueueManyTx adds any number of tasks as part of a transaction of the
+// caller, as EnqueueMany does. EnqueueTx documents the requirements of tx and
+// the errors jobs.ErrInvalid, jobs.ErrNotFound, jobs.ErrConflict and
+// jobs.ErrBusy.
+func (r *Runner) EnqueueManyTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Spec) ([]Enqueued, error) {
 	specs = slices.Clone(specs)
 	if err := r.prepareAll(ctx, specs); err != nil {
 		return nil, err

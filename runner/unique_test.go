@@ -47,7 +47,7 @@ func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
 		}
 	}
 	schedule := jobs.Schedule{Name: "s", Cron: "@daily", Spec: jobs.NewSpec("f", jobs.UniqueArgs(), jobs.UniqueFor(time.Hour))}
-	if err := r.Schedule(t.Context(), schedule); !errors.Is(err, jobs.ErrInvalid) {
+	if err := r.SetSchedule(t.Context(), schedule); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("schedule: got error %v, want %v", err, jobs.ErrInvalid)
 	}
 	longest := jobs.NewSpec("f", jobs.Unique(long[:130]), jobs.UniqueArgs())
@@ -71,7 +71,7 @@ func TestFunctionEnqueuesItselfUnderItsOwnKey(t *testing.T) {
 	if _, err := r.Enqueue(t.Context(), job.With(1, jobs.UniqueUntilStart("k"))); err != nil {
 		t.Fatal(err)
 	}
-	runnertest.Drain(t, r)
+	runnertest.RunDue(t, r)
 	if n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}}); err != nil || n != 3 {
 		t.Errorf("got %d completed tasks and error %v, want 3", n, err)
 	}

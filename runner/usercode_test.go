@@ -91,7 +91,7 @@ func TestErrorThatPanicsFailsItsAttemptOnly(t *testing.T) {
 	single := jobs.Define[string]("single", jobs.MaxAttempts(1))
 	many := jobs.Define[string]("many", jobs.MaxAttempts(1))
 	r.Register(single.Handler(func(_ context.Context, name string) error { return errs[name] }),
-		many.BatchHandler(2, func(_ context.Context, tasks []jobs.BatchTask[string]) error {
+		many.BulkHandler(2, func(_ context.Context, tasks []jobs.BulkTask[string]) error {
 			for _, task := range tasks {
 				task.End(errs[task.Input])
 			}
@@ -150,7 +150,7 @@ func TestHandlerThatPanicsHasItsStackInLog(t *testing.T) {
 func TestResultThatPanicsFailsItsTaskOnly(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	job := jobs.DefineResult[string, badError]("results", jobs.MaxAttempts(1))
-	r.Register(job.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[string]) ([]badError, error) {
+	r.Register(job.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[string]) ([]badError, error) {
 		results := make([]badError, len(tasks))
 		for i, task := range tasks {
 			results[i] = badError{"MarshalJSON", ends[task.Input]}
@@ -170,7 +170,7 @@ func TestResultThatPanicsFailsItsTaskOnly(t *testing.T) {
 }
 
 // TestProgramsFunctionsDoNotEndWorker lets each function that Work or
-// OnFinished calls beside a handler fail, and then runs a task.
+// ConsumeFinished calls beside a handler fail, and then runs a task.
 func TestProgramsFunctionsDoNotEndWorker(t *testing.T) {
 	for name, test := range functions() {
 		for end, fail := range ends {
@@ -179,7 +179,7 @@ func TestProgramsFunctionsDoNotEndWorker(t *testing.T) {
 	}
 }
 
-// function is a function of the program that Work or OnFinished calls.
+// function is a function of the program that Work or ConsumeFinished calls.
 type function struct {
 	set  func(t *testing.T, r *runner.Runner, fail func()) // nil for Liveness
 	log  string
@@ -190,7 +190,7 @@ func functions() map[string]function {
 	noOne := jobs.Schedule{Name: "s", Cron: "@every 10s", Spec: quick.With(nil)}
 	return map[string]function{
 		"middleware at a tick": {func(t *testing.T, r *runner.Runner, fail func()) {
-			testkit.NoError(t, r.Schedule(t.Context(), noOne))
+			testkit.NoError(t, r.SetSchedule(t.Context(), noOne))
 			r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
 				if spec.Schedule != "" {
 					fail()
@@ -199,7 +199,7 @@ func functions() map[string]function {
 			})
 		}, "the middleware of UseEnqueue: ", true},
 		"an error of middleware at a tick": {func(t *testing.T, r *runner.Runner, fail func()) {
-			testkit.NoError(t, r.Schedule(t.Context(), noOne))
+			testkit.NoError(t, r.SetSchedule(t.Context(), noOne))
 			r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
 				if spec.Schedule != "" {
 					return badError{"Is", fail}
@@ -208,7 +208,7 @@ func functions() map[string]function {
 			})
 		}, "err=bad", true},
 		"a nil error of middleware at a tick": {func(t *testing.T, r *runner.Runner, _ func()) {
-			testkit.NoError(t, r.Schedule(t.Context(), noOne))
+			testkit.NoError(t, r.SetSchedule(t.Context(), noOne))
 			r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
 				if spec.Schedule != "" {
 					return (*httpError)(nil)
@@ -226,10 +226,10 @@ func functions() map[string]function {
 			onTick(t, r, noOne, func() (jobs.Spec, error) { return jobs.Spec{}, badError{"Unwrap", fail} })
 		}, "the function of schedule s: bad", true},
 		"Liveness": {nil, "the function Liveness does not return", false},
-		"OnFinished": {func(t *testing.T, r *runner.Runner, fail func()) {
+		"ConsumeFinished": {func(t *testing.T, r *runner.Runner, fail func()) {
 			finished(t, r, func() error { fail(); return nil })
 		}, "a handler of ends failed", false},
-		"an error of OnFinished": {func(t *testing.T, r *runner.Runner, fail func()) {
+		"an error of ConsumeFinished": {func(t *testing.T, r *runner.Runner, fail func()) {
 			finished(t, r, func() error { return badError{"Error", fail} })
 		}, "the function handle returned an error of type runner_test.badError and its methods do not return", false},
 	}
@@ -270,11 +270,11 @@ func (f function) run(t *testing.T, fail func()) {
 
 func runs(context.Context, any) error { return nil }
 
-// finished calls OnFinished until the end of the test.
+// finished calls ConsumeFinished until the end of the test.
 func finished(t *testing.T, r *runner.Runner, handle func() error) {
 	testkit.NoError(t, r.AddCursor(t.Context(), "c"))
 	go func() {
-		_ = r.OnFinished(t.Context(), "c", func(context.Context, jobs.Task) error { return handle() })
+		_ = r.ConsumeFinished(t.Context(), "c", func(context.Context, jobs.Task) error { return handle() })
 	}()
 }
 
@@ -312,13 +312,13 @@ func TestOwnCallsReturnProgramsErrors(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	var refuse error
 	r.UseEnqueue(func(context.Context, *jobs.Spec) error { return refuse })
-	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "@yearly", Spec: quick.With(nil)}))
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "s", Cron: "@yearly", Spec: quick.With(nil)}))
 	for _, method := range []string{"Error", "Unwrap", "Is", "As"} {
 		for _, fail := range ends {
 			refuse = &badError{method, fail}
-			_, err := r.EnqueueAll(t.Context(), slices.Values([]jobs.Spec{quick.With(nil)}))
+			_, err := r.EnqueueSeq(t.Context(), slices.Values([]jobs.Spec{quick.With(nil)}))
 			if bad, ok := err.(*runner.SpecError); !ok || bad.Err != refuse { //nolint:errorlint // its methods do not return
-				t.Errorf("EnqueueAll with a bad %s: got another error, want that of the middleware", method)
+				t.Errorf("EnqueueSeq with a bad %s: got another error, want that of the middleware", method)
 			}
 			if _, err = r.RunSchedule(t.Context(), "s"); err != refuse { //nolint:errorlint // its methods do not return
 				t.Errorf("RunSchedule with a bad %s: got another error, want that of the middleware", method)

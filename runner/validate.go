@@ -56,17 +56,17 @@ func (o *WorkOptions) validate(write time.Duration) error {
 func validQueueMax(queues []QueueMax) error {
 	seen := map[string]bool{}
 	for _, q := range queues {
-		if err := taskspec.ValidQueue(q.Queue); err != nil {
+		if err := taskspec.ValidQueue(q.Name); err != nil {
 			return err
 		}
 		switch {
 		case q.Max < 0:
-			return invalidValue("0 for all slots, or a positive number", "Max of queue %s is negative: %d", q.Queue, q.Max)
-		case seen[q.Queue]:
-			return invalidValue("one entry for each queue", "queue %s comes twice in Queues", q.Queue)
+			return invalidValue("0 for all slots, or a positive number", "Max of queue %s is negative: %d", q.Name, q.Max)
+		case seen[q.Name]:
+			return invalidValue("one entry for each queue", "queue %s comes twice in Queues", q.Name)
 		}
 
-		seen[q.Queue] = true
+		seen[q.Name] = true
 	}
 
 	return nil

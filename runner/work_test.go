@@ -75,7 +75,7 @@ func TestFailedAttemptsAreRetriedAndKeepTheirErrors(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Len(t, "attempts", attempts, 3)
 	for i, a := range attempts {
-		testkit.Equal(t, "attempt", a.Attempt, i+1)
+		testkit.Equal(t, "attempt", a.Number, i+1)
 		testkit.Equal(t, "error", a.Error, "exit status 7")
 		testkit.Equal(t, "counted", a.Counted, true)
 		testkit.Equal(t, "state", a.State, jobs.Failed)
@@ -295,7 +295,7 @@ func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
 	for i := range many {
 		many[i] = job.With("many", jobs.Queue("many"))
 	}
-	if _, err := r.EnqueueAll(t.Context(), slices.Values(many)); err != nil {
+	if _, err := r.EnqueueSeq(t.Context(), slices.Values(many)); err != nil {
 		t.Fatal(err)
 	}
 	ran, found := 0, false

@@ -38,5 +38,5 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 
 // serves reports whether a worker runs tasks of a queue.
 func serves(w Worker, queue string) bool {
-	return w.Queues == nil || slices.ContainsFunc(w.Queues, func(q QueueMax) bool { return q.Queue == queue })
+	return w.Queues == nil || slices.ContainsFunc(w.Queues, func(q QueueMax) bool { return q.Name == queue })
 }

@@ -40,7 +40,7 @@ func TestWorkersHaveStateOfTimeOfCall(t *testing.T) {
 func TestWorkersHaveEveryField(t *testing.T) {
 	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		w, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "w", Host: "h", BootID: "b", PID: 7, Namespace: "n", User: "ann",
-			UID: 1000, Version: "v", Slots: 1, Queues: []jobs.QueueMax{{Queue: "q"}}, Lease: time.Minute,
+			UID: 1000, Version: "v", Slots: 1, Queues: []jobs.QueueMax{{Name: "q"}}, Lease: time.Minute,
 			StartedAt: now(), Jobs: []string{"work"}},
 			[]db.ClaimJob{{Job: "work"}})
 		testkit.NoError(f.T, err)

@@ -72,7 +72,7 @@ func BenchmarkOpenTabs(b *testing.B) {
 					}
 				}
 			}
-			if _, err := r.EnqueueAll(context.Background(), specs); err != nil {
+			if _, err := r.EnqueueSeq(context.Background(), specs); err != nil {
 				b.Fatal(err)
 			}
 			b.ResetTimer()

@@ -139,7 +139,7 @@ func TestHostileTextDoesNothingInBrowser(t *testing.T) {
 		runnerkit.Enqueue(t, r, boom.With(in))
 	}
 	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell(script).With(jobs.Label(image))}
-	testkit.NoError(t, r.Schedule(t.Context(), schedule))
+	testkit.NoError(t, r.SetSchedule(t.Context(), schedule))
 	runnerkit.Drain(t, r, web1)
 	running := shell(t, r, "echo '"+script+image+"'; exec sleep 60", jobs.Label(image))
 	stop := runnerkit.Work(t, r, web1)

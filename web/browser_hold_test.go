@@ -84,7 +84,7 @@ func TestNoRowHasIdOfAnotherElement(t *testing.T) {
 	for _, name := range []string{"ask", "box", "ueues"} {
 		shell(t, r, "exit 1", jobs.Queue(name))
 		s := jobs.Schedule{Name: name, Cron: "0 3 * * *", Spec: jobs.Shell("true").With(jobs.Queue(name))}
-		testkit.NoError(t, r.Schedule(t.Context(), s))
+		testkit.NoError(t, r.SetSchedule(t.Context(), s))
 	}
 	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))

@@ -102,7 +102,7 @@ func TestScheduleShowsBothZonesOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	s := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Zone: "Asia/Tokyo", Spec: jobs.Shell("true").With()}
-	testkit.NoError(t, r.Schedule(t.Context(), s))
+	testkit.NoError(t, r.SetSchedule(t.Context(), s))
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range widths {
 		b.screen(width, "light")
@@ -118,7 +118,7 @@ func TestRowsOfSchedulesAreLowOnTelephone(t *testing.T) {
 	r := open(t)
 	for _, name := range []string{"backup", "report"} {
 		s := jobs.Schedule{Name: name, Cron: "44 22 28 2 *", Zone: "Europe/Berlin", Spec: jobs.Shell("true").With()}
-		testkit.NoError(t, r.Schedule(t.Context(), s))
+		testkit.NoError(t, r.SetSchedule(t.Context(), s))
 		for range 6 {
 			if _, err := r.RunSchedule(t.Context(), name); err != nil {
 				t.Fatal(err)

@@ -88,7 +88,7 @@ func TestEditIsShownOnOpenPagesInBrowser(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "true")
 	s := jobs.Schedule{Name: "report", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}
-	testkit.NoError(t, r.Schedule(t.Context(), s))
+	testkit.NoError(t, r.SetSchedule(t.Context(), s))
 	b := browse(t, serve(t, r, webOptions))
 
 	b.open(fmt.Sprintf("/tasks/%d", id))
@@ -101,6 +101,6 @@ func TestEditIsShownOnOpenPagesInBrowser(t *testing.T) {
 
 	b.open("/schedules/report")
 	s.Cron = "0 4 * * *"
-	testkit.NoError(t, r.Schedule(t.Context(), s))
+	testkit.NoError(t, r.SetSchedule(t.Context(), s))
 	b.until("the page of the schedule shows the new expression", "document.querySelector('.facts').textContent.includes('0 4 * * *')")
 }

@@ -58,7 +58,7 @@ func shell(t testing.TB, r *runner.Runner, script string, options ...jobs.Option
 // many enqueues n tasks and returns their ids.
 func many(t testing.TB, r *runner.Runner, n int, spec func(i int) jobs.Spec) (ids []int64) {
 	t.Helper()
-	list, err := r.EnqueueAll(context.Background(), func(yield func(jobs.Spec) bool) {
+	list, err := r.EnqueueSeq(context.Background(), func(yield func(jobs.Spec) bool) {
 		for i := 0; i < n && yield(spec(i)); i++ {
 		}
 	})
@@ -73,7 +73,7 @@ func many(t testing.TB, r *runner.Runner, n int, spec func(i int) jobs.Spec) (id
 func daily(t testing.TB, r *runner.Runner, name string) {
 	t.Helper()
 	s := jobs.Schedule{Name: name, Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}
-	testkit.NoError(t, r.Schedule(context.Background(), s))
+	testkit.NoError(t, r.SetSchedule(context.Background(), s))
 }
 
 func state(t testing.TB, r *runner.Runner, id int64) jobs.State {

@@ -139,15 +139,15 @@ func (c *collection) tasks(queues []runner.Queue) {
 	paused := c.gauge("runner_queue_paused", "1 if the queue is paused.")
 	for _, q := range queues {
 		for _, s := range jobs.Unfinished() {
-			tasks.add(float64(q.Counts[s]), "queue", q.Queue, "state", string(s))
+			tasks.add(float64(q.Counts[s]), "queue", q.Name, "state", string(s))
 		}
 
 		age := 0.0
 		if !q.Oldest.IsZero() {
 			age = max(c.at.Sub(q.Oldest), 0).Seconds()
 		}
-		oldest.add(age, "queue", q.Queue)
-		paused.add(oneIf(!q.Pause.At.IsZero()), "queue", q.Queue)
+		oldest.add(age, "queue", q.Name)
+		paused.add(oneIf(!q.Pause.At.IsZero()), "queue", q.Name)
 	}
 }
 
@@ -172,7 +172,7 @@ func (c *collection) attempts(totals []db.Total, queues []runner.Queue) {
 	losses := c.counter("runner_losses_total", "Attempts whose worker was lost.")
 	lost := map[string]int{}
 	for _, q := range queues {
-		lost[q.Queue] = 0
+		lost[q.Name] = 0
 	}
 
 	for _, t := range totals {

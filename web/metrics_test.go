@@ -61,7 +61,7 @@ func TestMetrics(t *testing.T) {
 	shell(t, r, "exit 22", jobs.Queue("media"))
 	shell(t, r, "true")
 	shell(t, r, "true")
-	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With(),
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With(),
 		AlertAfter: time.Hour}))
 	families := scrape(t, s)
 	for _, test := range []struct {

@@ -103,7 +103,7 @@ func (h *handler) overview(_ context.Context, req *http.Request) (view, error) {
 	v.QueueText, v.Range = humanize.Safe(req.FormValue("queue")), req.FormValue("range")
 	v.AskQueue = len(s.Queues) > perQueuePage || v.QueueText != ""
 	for _, q := range s.Queues {
-		if strings.Contains(q.Queue, v.QueueText) {
+		if strings.Contains(q.Name, v.QueueText) {
 			v.AllQueues++
 			if v.AllQueues <= perQueuePage {
 				v.Queues = append(v.Queues, v.queue(q, s.Holds, hour))
@@ -241,16 +241,16 @@ func (v *overviewView) queue(q runner.Queue, holds ui.Holds, hour []map[string]i
 		Queue:     q,
 		FailedDay: q.Ended[jobs.Failed],
 		Paused:    !q.Pause.At.IsZero(),
-		Hour:      sparkOf(hour, q.Queue),
+		Hour:      sparkOf(hour, q.Name),
 	}
 	if view.Paused {
 		view.PauseText = humanize.Safe(ui.Pause(q.Pause, v.Now))
 	}
-	if l, ok := holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
+	if l, ok := holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Name}]; ok {
 		view.Limit, view.Rate = ui.LimitRunning(l), ui.LimitRate(l)
 	}
 
-	view.Limited = holds.Limits.IsClosed(jobs.QueueTarget, q.Queue) || holds.Limits.IsClosed(jobs.AllTarget, "")
+	view.Limited = holds.Limits.IsClosed(jobs.QueueTarget, q.Name) || holds.Limits.IsClosed(jobs.AllTarget, "")
 	return view
 }
 

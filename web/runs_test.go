@@ -38,7 +38,7 @@ func TestPageOfLabel(t *testing.T) {
 func TestPageOfSchedule(t *testing.T) {
 	r := open(t)
 	spec := jobs.Shell("true").With()
-	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "30 3 * * MON", Zone: "Asia/Kolkata", Spec: spec}))
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "30 3 * * MON", Zone: "Asia/Kolkata", Spec: spec}))
 	s := serve(t, r, webOptions)
 	_, body := s.post("/actions/schedule-run", url.Values{"name": {"backup"}, "back": {"/schedules/backup"}})
 	if !strings.Contains(body, `<a href="/tasks/1">Show task 1</a>`) {
@@ -60,7 +60,7 @@ func TestRetryHidesNoFailure(t *testing.T) {
 	r := open(t)
 	mark := filepath.Join(t.TempDir(), "again")
 	spec := jobs.Shell("[ -e " + mark + " ] || { touch " + mark + "; echo no space left >&2; exit 1; }").With()
-	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "0 3 * * *", Spec: spec}))
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "0 3 * * *", Spec: spec}))
 	_, err := r.RunSchedule(t.Context(), "backup")
 	testkit.NoError(t, err)
 	runnerkit.Drain(t, r, web1)

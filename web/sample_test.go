@@ -54,7 +54,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.MaxAttempts(3))
 	schedule := func(name, cron, zone, script string) {
 		spec := jobs.Shell(script).With()
-		testkit.NoError(t, r.Schedule(context.Background(), jobs.Schedule{Name: name, Cron: cron, Zone: zone, Spec: spec}))
+		testkit.NoError(t, r.SetSchedule(context.Background(), jobs.Schedule{Name: name, Cron: cron, Zone: zone, Spec: spec}))
 	}
 	schedule("backup", "0 3 * * *", "Europe/Berlin", "tar -cf /dev/null /etc/hostname")
 	schedule("feed", "*/5 * * * *", "UTC", "echo fetched 12 items")
@@ -105,7 +105,7 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 			testkit.NoError(t, r.SetLimit(context.Background(), limit))
 			s := jobs.Schedule{Name: queue, Cron: "1,3,5,7,11,13,17,19,23,29,31,37 1,2,3,4,5,6,7 1-31 1-12 MON,TUE,WED",
 				Zone: "America/Argentina/ComodRivadavia", Spec: jobs.Shell("exit 1").With(jobs.Label(queue))}
-			testkit.NoError(t, r.Schedule(context.Background(), s))
+			testkit.NoError(t, r.SetSchedule(context.Background(), s))
 			if _, err := r.RunSchedule(context.Background(), queue); err != nil {
 				t.Fatal(err)
 			}

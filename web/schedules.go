@@ -105,7 +105,7 @@ type tickView struct {
 }
 
 func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error) {
-	s, err := h.r.GetSchedule(ctx, req.PathValue("name"))
+	s, err := h.r.Schedule(ctx, req.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ func TestStore(t *testing.T) {
 
 // TestStoreBesideAnotherProgram runs the suite in the database of another
 // program that has tables with the same names as runner's. The database has a
-// cursor, too, as runner.OnFinished makes one, so it stores the end of each
-// task in a list.
+// cursor, too, as runner.ConsumeFinished makes one, so it stores the end of
+// each task in a list.
 func TestStoreBesideAnotherProgram(t *testing.T) {
 	t.Parallel()
 	dbtest.Run(t, dbtest.WithCursor(dbtest.OpenBeside))

@@ -53,7 +53,7 @@ func TestStoreOnPostgreSQL(t *testing.T) {
 }
 
 // TestStoreOnPostgreSQLWithCursor runs the suite on a server in a database with
-// a cursor, as runner.OnFinished makes one.
+// a cursor, as runner.ConsumeFinished makes one.
 func TestStoreOnPostgreSQLWithCursor(t *testing.T) {
 	pgkit.Need(t)
 	dbtest.Run(t, dbtest.WithCursor(openOnServer))

@@ -52,7 +52,7 @@ var ended = taskspec.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", Er
 var fieldTests = group{
 	"a worker is read as it was written": func(s *store) {
 		want := db.WorkerInfo{ID: "w-1", Name: "w", Host: "h", BootID: "b", PID: 7, Namespace: "pid:[1]", User: "ann", UID: 1000,
-			Version: "v", Slots: 4, Queues: []jobs.QueueMax{{Queue: "media", Max: 2}},
+			Version: "v", Slots: 4, Queues: []jobs.QueueMax{{Name: "media", Max: 2}},
 			Jobs: []string{jobs.CommandJob}, Lease: lease, StartedAt: s.now}
 		w := must(s.Register(s.Context(), want, []db.ClaimJob{{Job: jobs.CommandJob}}))(s)
 		want.Running = s.insert(commandSpec(jobs.Queue("media")))

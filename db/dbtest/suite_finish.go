@@ -61,7 +61,7 @@ var finishes = group{
 			if len(records) != 1 {
 				s.Fatalf("%s: got %d attempts, want 1", c.name, len(records))
 			}
-			if a := records[0]; a.State != c.attempt || a.Counted != c.counted || a.Attempt != 1 ||
+			if a := records[0]; a.State != c.attempt || a.Counted != c.counted || a.Number != 1 ||
 				a.GenerationID != claimed.GenerationID || a.WorkerID != w.ID() ||
 				a.Worker != "w" || a.Reason != c.outcome.Reason || a.Error != c.outcome.Error || !a.FinishedAt.Equal(s.now) ||
 				a.Duration != 1500*time.Millisecond {

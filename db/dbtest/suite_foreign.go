@@ -76,7 +76,7 @@ var foreigners = group{
 			VALUES (?, ?, 7, 'snoozed', 0, 0, 0, 0)`, id, claimed.GenerationID)
 		s.finish(w, claimed, taskspec.Outcome{Reason: jobs.ReasonError, Error: "no"})
 		attempts := must(s.Attempts(s.Context(), id))(s)
-		if len(attempts) != 1 || attempts[0].Attempt != 1 || attempts[0].State != jobs.Failed || attempts[0].Error != "no" {
+		if len(attempts) != 1 || attempts[0].Number != 1 || attempts[0].State != jobs.Failed || attempts[0].Error != "no" {
 			s.Errorf("got attempts %+v, want one: the first, failed with error no", attempts)
 		}
 	},

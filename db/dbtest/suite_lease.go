@@ -259,7 +259,7 @@ var leases = group{
 	"a worker registers, drains and ends": func(s *store) {
 		info := db.WorkerInfo{Name: "web1:7", Host: "web1", BootID: "b", PID: 7, User: "ann", Version: "1", Slots: 3,
 			Lease: lease, StartedAt: s.now,
-			Queues: []jobs.QueueMax{{Queue: "a", Max: 2}, {Queue: "b"}}, Jobs: []string{"f", "g"}}
+			Queues: []jobs.QueueMax{{Name: "a", Max: 2}, {Name: "b"}}, Jobs: []string{"f", "g"}}
 		w := must(s.Register(s.Context(), info, []db.ClaimJob{{Job: "f"}, {Job: "g"}}))(s)
 		s.insert(functionSpec("f"), functionSpec("g"))
 		claimed := s.claim(w, 2)

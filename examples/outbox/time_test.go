@@ -120,7 +120,7 @@ func TestFailedAttemptIsTriedAgainAfterBackoff(t *testing.T) {
 		}{{0, "[retrying]"}, {50 * time.Second, "[]"}, {20 * time.Second, "[completed]"}} {
 			runnertest.Advance(t, step.after)
 			states := []jobs.State{}
-			for _, task := range runnertest.Drain(t, o.runner) {
+			for _, task := range runnertest.RunDue(t, o.runner) {
 				states = append(states, task.State)
 			}
 			if got := fmt.Sprint(states); got != step.want {
@@ -142,7 +142,7 @@ func TestCrashAfterRequestSendsSameKey(t *testing.T) {
 			}
 		}
 		o.mustRecord(t, "boiler")
-		ran := runnertest.Drain(t, o.runner)
+		ran := runnertest.RunDue(t, o.runner)
 		if len(ran) != 2 || ran[1].State != jobs.Completed || ran[1].Losses != 1 {
 			t.Errorf("got tasks %+v, want two attempts of a task that completed after a loss", ran)
 		}
@@ -167,7 +167,7 @@ func TestCommitWithUnknownEndKeepsNumberAndTask(t *testing.T) {
 				t.Errorf("got error %v, want %v", err, runnertest.ErrInjected)
 			}
 			o.mustRecord(t, "boiler")
-			runnertest.Drain(t, o.runner)
+			runnertest.RunDue(t, o.runner)
 			if got := fmt.Sprint(s.stored); got != want {
 				t.Errorf("got readings %s at the server, want %s", got, want)
 			}

@@ -123,7 +123,7 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 		return 0, err
 	}
 
-	done, err := l.runner.EnqueueAll(ctx, slices.Values(specs))
+	done, err := l.runner.EnqueueSeq(ctx, slices.Values(specs))
 	added := 0
 	for _, d := range done {
 		if !d.Kept {

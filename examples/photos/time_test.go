@@ -57,7 +57,7 @@ func TestCrashBetweenTwoStepsRepeatsNoStep(t *testing.T) {
 		if _, err := l.enqueueFolder(t.Context(), folder); err != nil {
 			t.Fatal(err)
 		}
-		ran := runnertest.Drain(t, l.runner)
+		ran := runnertest.RunDue(t, l.runner)
 		if len(ran) != 2 || ran[1].State != jobs.Completed || ran[1].Losses != 1 || hashes != 1 {
 			t.Errorf("got tasks %+v and %d calls of the first step, want two attempts and one call", ran, hashes)
 		}
@@ -76,18 +76,18 @@ func TestRetryAfterBackoffImportsPhoto(t *testing.T) {
 		if n, err := l.enqueueFolder(t.Context(), folder); n != 1 || err != nil {
 			t.Fatalf("got %d new tasks and error %v, want 1", n, err)
 		}
-		if ran := runnertest.Drain(t, l.runner); len(ran) != 1 || ran[0].State != jobs.Retrying {
+		if ran := runnertest.RunDue(t, l.runner); len(ran) != 1 || ran[0].State != jobs.Retrying {
 			t.Errorf("got tasks %+v, want one that is retrying", ran)
 		}
 		if err := os.Mkdir(l.thumbs, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		runnertest.Advance(t, 5*time.Second) // the backoff has not passed yet
-		if ran := runnertest.Drain(t, l.runner); len(ran) != 0 {
+		if ran := runnertest.RunDue(t, l.runner); len(ran) != 0 {
 			t.Errorf("got tasks %+v before the backoff has passed, want none", ran)
 		}
 		runnertest.Advance(t, 10*time.Second)
-		ran := runnertest.Drain(t, l.runner)
+		ran := runnertest.RunDue(t, l.runner)
 		if len(ran) != 1 || ran[0].State != jobs.Completed {
 			t.Fatalf("got tasks %+v, want one that completed", ran)
 		}
@@ -113,7 +113,7 @@ func TestImportWithUnknownEndAddsOneTask(t *testing.T) {
 		if got := runnertest.Enqueued(t, l.runner, importPhoto); len(got) != 1 {
 			t.Errorf("got tasks %v, want one", got)
 		}
-		runnertest.Drain(t, l.runner)
+		runnertest.RunDue(t, l.runner)
 		l.wantOne(t)
 	})
 }
@@ -128,7 +128,7 @@ func TestCrashAfterClaimLosesNoPhoto(t *testing.T) {
 		if got := runnertest.CrashAfterClaim(t, l.runner, 1); len(got) != 1 {
 			t.Errorf("got claimed tasks %+v, want one", got)
 		}
-		if ran := runnertest.Drain(t, l.runner); len(ran) != 1 || ran[0].State != jobs.Completed || ran[0].Losses != 1 {
+		if ran := runnertest.RunDue(t, l.runner); len(ran) != 1 || ran[0].State != jobs.Completed || ran[0].Losses != 1 {
 			t.Errorf("got tasks %+v, want one that completed after a loss", ran)
 		}
 		l.wantOne(t)

@@ -42,12 +42,12 @@ func TestOutageOfMailServerDelaysMail(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ran := runnertest.Drain(t, a.runner); len(ran) != 1 || ran[0].State != jobs.Retrying {
+		if ran := runnertest.RunDue(t, a.runner); len(ran) != 1 || ran[0].State != jobs.Retrying {
 			t.Errorf("got tasks %+v, want one that is retrying", ran)
 		}
 		for range 20 {
 			runnertest.Advance(t, 15*time.Minute)
-			runnertest.Drain(t, a.runner)
+			runnertest.RunDue(t, a.runner)
 		}
 		task, err := a.runner.Get(t.Context(), id)
 		if err != nil || task.State != jobs.Completed || task.Attempt != calls {
@@ -77,7 +77,7 @@ func TestCrashAfterMailSendsSameMessageID(t *testing.T) {
 			}
 			return nil
 		}
-		ran := runnertest.Drain(t, a.runner)
+		ran := runnertest.RunDue(t, a.runner)
 		if len(ran) != 2 || ran[1].State != jobs.Completed || ran[1].Losses != 1 {
 			t.Errorf("got tasks %+v, want two attempts of a task that completed after a loss", ran)
 		}

@@ -63,7 +63,7 @@ func TestOneTraceCrossesEnqueueRunSnoozeAndRetry(t *testing.T) {
 		}
 		for range 3 { // these are the snoozed attempt, the failed attempt and the last attempt
 			runnertest.Advance(t, 2*time.Second)
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 		}
 		spans := exporter.GetSpans()
 		const resized = "POST /images > enqueue image.resize > run image.resize"
@@ -115,12 +115,12 @@ func TestOneTraceCrossesEnqueueRunSnoozeAndRetry(t *testing.T) {
 
 func TestScheduleBeginsTraceAtEachTick(t *testing.T) {
 	traced(t, func(t *testing.T, r *runner.Runner, exporter *tracetest.InMemoryExporter, _ trace.TracerProvider) {
-		if err := r.Schedule(t.Context(), jobs.Schedule{Name: "digest", Cron: "@every 1h", Spec: mail.With("digest")}); err != nil {
+		if err := r.SetSchedule(t.Context(), jobs.Schedule{Name: "digest", Cron: "@every 1h", Spec: mail.With("digest")}); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
 			runnertest.Advance(t, time.Hour)
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 		}
 		spans := exporter.GetSpans()
 		want := []string{"enqueue mail.send", "enqueue mail.send > run mail.send", "enqueue mail.send", "enqueue mail.send > run mail.send"}

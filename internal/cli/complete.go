@@ -193,7 +193,7 @@ func queueNames(ctx context.Context, r *runner.Runner) (names []suggestion, err 
 	queues, err := r.Queues(ctx)
 	for _, q := range queues {
 		about := humanize.Count(int64(q.Counts[jobs.Pending])) + " pending, " + humanize.Count(int64(q.Counts[jobs.Running])) + " running"
-		names = append(names, suggestion{q.Queue, about})
+		names = append(names, suggestion{q.Name, about})
 	}
 	return names, err
 }

@@ -108,7 +108,7 @@ func (b *Batch) keep() error {
 
 // Add adds the tasks of all lines.
 func (b *Batch) Add(ctx context.Context, r *runner.Runner) ([]runner.Enqueued, error) {
-	added, err := r.EnqueueAll(ctx, b.specs())
+	added, err := r.EnqueueSeq(ctx, b.specs())
 	if err == nil && len(added) > 0 {
 		b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(len(added)))))
 		return added, nil
@@ -194,7 +194,7 @@ func (b *Batch) positions(field string, names []string) (list []int, err error) 
 	return list, nil
 }
 
-// ID returns the id of the batch that EnqueueAll has created, or 0 if it added
+// ID returns the id of the batch that EnqueueSeq has created, or 0 if it added
 // no task.
 func ID(added []runner.Enqueued) int64 {
 	i := slices.IndexFunc(added, func(one runner.Enqueued) bool { return !one.Kept && !one.Replaced })

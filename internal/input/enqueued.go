@@ -51,7 +51,7 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added [
 }
 
 // EnqueuedRecord returns the JSON record of a task. The record says whether the
-// task is new, or what EnqueueAll did because of its unique key.
+// task is new, or what EnqueueSeq did because of its unique key.
 func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) ui.Record {
 	became := ui.WasCreated
 	switch {

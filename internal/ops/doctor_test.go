@@ -83,7 +83,7 @@ func TestChecksDescribeOneMoment(t *testing.T) {
 		if c.Check != "workers" {
 			return nil
 		}
-		_, err := r.Add(t.Context(), job.With(struct{}{}))
+		_, err := r.EnqueueMany(t.Context(), job.With(struct{}{}))
 		return err
 	}))
 }

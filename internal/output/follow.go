@@ -38,7 +38,7 @@ func (w Range) lastBefore(attempts []jobs.Attempt) int64 {
 
 // shows reports whether the range contains an attempt.
 func (w Range) shows(a jobs.Attempt) bool {
-	return (w.N == 0 || a.Attempt == w.N) && (w.Began.IsZero() || a.State == jobs.Running || !a.StartedAt.Before(w.Began))
+	return (w.N == 0 || a.Number == w.N) && (w.Began.IsZero() || a.State == jobs.Running || !a.StartedAt.Before(w.Began))
 }
 
 // Cursor says which output of a task is already printed.

@@ -209,10 +209,10 @@ func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 
 	if s.Follow && more && a.State == jobs.Failed {
 		next := ""
-		if t.State == jobs.Retrying && a.Attempt == t.Attempt {
+		if t.State == jobs.Retrying && a.Number == t.Attempt {
 			next = "; next in " + humanize.Took(t.RunAt.Sub(s.P.Now()))
 		}
-		s.P.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, FirstLine(a.Error), next)
+		s.P.Note("attempt %d of %d of task %d failed: %s%s", a.Number, t.MaxAttempts, t.ID, FirstLine(a.Error), next)
 	}
 
 	return nil

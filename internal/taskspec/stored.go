@@ -51,7 +51,7 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 
 // hasDefaults reports whether all options that the database stores have their
 // defaults, as those of most tasks do. It names each field, because a loop over
-// Options would take 10 % of the time of EnqueueAll.
+// Options would take 10 % of the time of EnqueueSeq.
 func hasDefaults(o *jobs.Options) bool {
 	d := &defaultSpec.Options
 	return o.Timeout == d.Timeout && o.KillAfter == d.KillAfter && o.Backoff == d.Backoff && o.RetryOn == d.RetryOn &&
@@ -66,7 +66,7 @@ func appendValue(text []byte, value Value) ([]byte, error) {
 	if d, ok := value.(*Duration); ok {
 		return strconv.AppendInt(text, millis(time.Duration(*d)), 10), nil
 	}
-	if t, ok := value.(*Text); ok { // the most frequent kind; as fast as this it costs EnqueueAll nothing
+	if t, ok := value.(*Text); ok { // the most frequent kind; as fast as this it costs EnqueueSeq nothing
 		return appendText(text, string(*t))
 	}
 	more, err := json.Marshal(value)

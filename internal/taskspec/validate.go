@@ -108,7 +108,7 @@ func validFinished(field, text string) error {
 	return nil
 }
 
-// ValidCursor checks the name of a cursor of OnFinished in package runner.
+// ValidCursor checks the name of a cursor of ConsumeFinished in package runner.
 func ValidCursor(name string) error {
 	if name == "" {
 		return invalid("cursor", "the name is empty")

@@ -36,8 +36,8 @@ func TestAdvice(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	queues := []runner.Queue{{Queue: "media", Counts: map[jobs.State]int{jobs.Pending: 2},
-		Jobs: map[string]int{"email.send": 2}, Failed: 1}, {Queue: "empty"}}
+	queues := []runner.Queue{{Name: "media", Counts: map[jobs.State]int{jobs.Pending: 2},
+		Jobs: map[string]int{"email.send": 2}, Failed: 1}, {Name: "empty"}}
 	worker := runner.Worker{Name: "web1:8", Jobs: []string{"command"}, State: "ready"}
 	for name, test := range map[string]struct {
 		workers []runner.Worker

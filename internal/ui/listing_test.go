@@ -19,7 +19,7 @@ func TestListPages(t *testing.T) {
 	for i := range specs {
 		specs[i] = jobs.Command{Argv: []string{"true"}}.With()
 	}
-	if _, err := r.Add(t.Context(), specs...); err != nil {
+	if _, err := r.EnqueueMany(t.Context(), specs...); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -54,7 +54,7 @@ func TestListByMetadataSaysWhereItStopped(t *testing.T) {
 	for i := range specs {
 		specs[i] = jobs.Command{Argv: []string{"true"}}.With(jobs.Metadata(map[string]string{"tenant": fmt.Sprint(i % 10)}))
 	}
-	_, err := r.Add(t.Context(), specs...)
+	_, err := r.EnqueueMany(t.Context(), specs...)
 	testkit.NoError(t, err)
 	list := ui.Listing{Filter: jobs.Filter{Metadata: map[string]string{"tenant": "4"}}, Rows: 5, Compared: 20}
 	find := func(wantRest int64, want ...int64) {

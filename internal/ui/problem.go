@@ -47,8 +47,8 @@ func (s *Status) FindProblems() {
 
 	for _, q := range s.Queues {
 		if q.Failed > 0 {
-			s.add("failed", q.Queue, "runner list -q "+q.Queue+" -s failed --since 1d",
-				"%s failed in %s in 24h", humanize.Plural(q.Failed, "task"), q.Queue)
+			s.add("failed", q.Name, "runner list -q "+q.Name+" -s failed --since 1d",
+				"%s failed in %s in 24h", humanize.Plural(q.Failed, "task"), q.Name)
 		}
 	}
 
@@ -107,13 +107,13 @@ func (s *Status) findIdleDatabase() {
 
 // checkServed finds pending tasks in a queue that no worker can run.
 func (s *Status) checkServed(q runner.Queue, ready []runner.Worker) {
-	try := "runner work -q " + q.Queue
+	try := "runner work -q " + q.Name
 	serving := slices.DeleteFunc(slices.Clone(ready), func(w runner.Worker) bool {
-		serves := func(m runner.QueueMax) bool { return m.Queue == q.Queue }
+		serves := func(m runner.QueueMax) bool { return m.Name == q.Name }
 		return w.Queues != nil && !slices.ContainsFunc(w.Queues, serves)
 	})
 	if len(serving) == 0 {
-		s.add("no_queue", q.Queue, try, "no worker serves queue %s, and %s", q.Queue,
+		s.add("no_queue", q.Name, try, "no worker serves queue %s, and %s", q.Name,
 			humanize.TasksWait(q.Counts[jobs.Pending]))
 		return
 	}
@@ -124,9 +124,9 @@ func (s *Status) checkServed(q runner.Queue, ready []runner.Worker) {
 		}
 		help := try
 		if job != jobs.CommandJob { // the program that runs this job is unknown
-			help = fmt.Sprintf("runner list -q %s -j %s -s pending", q.Queue, job)
+			help = fmt.Sprintf("runner list -q %s -j %s -s pending", q.Name, job)
 		}
-		s.add("no_job", q.Queue, help, "no worker of queue %s has job %s, and %s", q.Queue, job,
+		s.add("no_job", q.Name, help, "no worker of queue %s has job %s, and %s", q.Name, job,
 			humanize.TasksWait(q.Jobs[job]))
 	}
 }
@@ -169,8 +169,8 @@ func (s *Status) findPauses() {
 	pending := 0
 	for _, q := range s.Queues {
 		pending += q.Counts[jobs.Pending]
-		if own, ok := s.Holds.Pauses[q.Queue]; ok && !everything {
-			s.addPause(q.Queue, q.Queue+" has", "-q "+q.Queue, own, q.Counts[jobs.Pending])
+		if own, ok := s.Holds.Pauses[q.Name]; ok && !everything {
+			s.addPause(q.Name, q.Name+" has", "-q "+q.Name, own, q.Counts[jobs.Pending])
 		}
 	}
 

@@ -37,13 +37,13 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []str
 
 		queues = nil
 		for _, q := range known {
-			queues = append(queues, q.Queue)
+			queues = append(queues, q.Name)
 		}
 	}
 
 	for _, name := range queues {
-		q := runner.Queue{Queue: name}
-		if i := slices.IndexFunc(known, func(q runner.Queue) bool { return q.Queue == name }); i >= 0 {
+		q := runner.Queue{Name: name}
+		if i := slices.IndexFunc(known, func(q runner.Queue) bool { return q.Name == name }); i >= 0 {
 			q = known[i]
 		} else {
 			q.Pause, _ = pauses.Of(name)
@@ -57,11 +57,11 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []str
 }
 
 func printQueue(p *Printer, q runner.Queue) error {
-	line := []any{q.Queue, pauseState(q.Pause)}
+	line := []any{q.Name, pauseState(q.Pause)}
 	if !q.Pause.Until.IsZero() {
 		line = append(line, Stamp(q.Pause.Until))
 	}
-	return p.Answer(NewQueue(q, p.Now(), ""), q.Queue+"  "+pauseText(q.Pause, q.Counts[jobs.Pending], p.Now()), line...)
+	return p.Answer(NewQueue(q, p.Now(), ""), q.Name+"  "+pauseText(q.Pause, q.Counts[jobs.Pending], p.Now()), line...)
 }
 
 func pauseState(pause runner.Pause) string {
@@ -129,13 +129,13 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *Printer, f jobs.Filte
 func (s *Status) names() (queues, jobNames []string) {
 	jobNames = []string{jobs.CommandJob}
 	for _, q := range s.Queues {
-		queues = append(queues, q.Queue)
+		queues = append(queues, q.Name)
 	}
 
 	for _, w := range s.Workers {
 		jobNames = append(jobNames, w.Jobs...)
 		for _, q := range w.Queues {
-			queues = append(queues, q.Queue)
+			queues = append(queues, q.Name)
 		}
 	}
 

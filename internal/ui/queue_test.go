@@ -17,18 +17,18 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 		return w
 	}
 	command := worker(func(*runner.Worker) {})
-	mail := worker(func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
+	mail := worker(func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Name: "mail"}} })
 	sender := worker(func(w *runner.Worker) { w.Jobs = []string{"email.send"} })
 	lost := worker(func(w *runner.Worker) {
 		w.Name, w.State, w.BeatAt, w.Running = "my web", "lost", noon.Add(-90*time.Second), []int64{7}
 	})
 	draining := worker(func(w *runner.Worker) { w.State = "draining" })
 	queue := func(name string, states map[jobs.State]int, byJob map[string]int) runner.Queue {
-		return runner.Queue{Queue: name, Counts: states, Jobs: byJob}
+		return runner.Queue{Name: name, Counts: states, Jobs: byJob}
 	}
 	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
-	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}, Failed: 1}
-	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // the failed tasks were retried
+	failed := runner.Queue{Name: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}, Failed: 1}
+	again := runner.Queue{Name: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // the failed tasks were retried
 	problem := func(code, message, try, about string) ui.Problem {
 		return ui.Problem{Code: code, Message: message, Try: try, About: about}
 	}

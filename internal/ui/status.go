@@ -38,7 +38,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, names []st
 		return Status{}, err
 	}
 	if names != nil {
-		queues = slices.DeleteFunc(queues, func(q runner.Queue) bool { return !slices.Contains(names, q.Queue) })
+		queues = slices.DeleteFunc(queues, func(q runner.Queue) bool { return !slices.Contains(names, q.Name) })
 	}
 	s, err := StatusOf(ctx, r, now, queues, names)
 	s.DBSize, s.wal = db.Of(r).Size()
@@ -87,7 +87,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 func ServedQueues(w runner.Worker, separator string) string {
 	names := make([]string, len(w.Queues))
 	for i, q := range w.Queues {
-		if names[i] = q.Queue; q.Max > 0 {
+		if names[i] = q.Name; q.Max > 0 {
 			names[i] += fmt.Sprintf("=%d", q.Max)
 		}
 	}
@@ -143,7 +143,7 @@ func (s *Status) heldWord(q runner.Queue) string {
 	switch {
 	case Paused(q):
 		return "paused"
-	case limits.IsClosed(jobs.QueueTarget, q.Queue), limits.IsClosed(jobs.AllTarget, ""):
+	case limits.IsClosed(jobs.QueueTarget, q.Name), limits.IsClosed(jobs.AllTarget, ""):
 		return "limit"
 	}
 

@@ -24,7 +24,7 @@ func NewQueue(q runner.Queue, now time.Time, held string) Record {
 	}
 
 	return NewRecord(
-		Member{Key: "queue", Value: q.Queue, Name: "QUEUE", Narrow: true},
+		Member{Key: "queue", Value: q.Name, Name: "QUEUE", Narrow: true},
 		"paused", Paused(q), "paused_at", Stamp(q.Pause.At), "paused_by", Known(q.Pause.By),
 		"paused_reason", Known(q.Pause.Reason), "paused_until", Stamp(q.Pause.Until),
 		count("pending", q.Counts[jobs.Pending], "PENDING", 0),
@@ -46,7 +46,7 @@ func Paused(q runner.Queue) bool { return !q.Pause.At.IsZero() }
 func NewWorker(w runner.Worker, now time.Time) Record {
 	var queues []Record
 	for _, q := range w.Queues {
-		queues = append(queues, NewRecord("queue", q.Queue, "max", Known(q.Max)))
+		queues = append(queues, NewRecord("queue", q.Name, "max", Known(q.Max)))
 	}
 
 	busy, state := len(w.Running), w.State

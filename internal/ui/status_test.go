@@ -18,7 +18,7 @@ import (
 // sampleStatus returns a status with two workers and several queues.
 func sampleStatus() ui.Status {
 	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
-		q := runner.Queue{Queue: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
+		q := runner.Queue{Name: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
 			jobs.Retrying: retrying, jobs.Running: running}, Ended: map[jobs.State]int{jobs.Failed: failed, jobs.Completed: done},
 			Failed: failed,
 			Jobs:   map[string]int{"command": pending}}
@@ -94,11 +94,11 @@ SCHEDULES  next feed in 2m · report
 func TestStatusIsNeverWiderThanTerminal(t *testing.T) {
 	s := sampleStatus()
 	s.Path = "/srv/映画/" + strings.Repeat("👩‍👩‍👧 家族/", 20) + "runner.db"
-	s.Queues[0].Queue, s.Queues[1].Counts[jobs.Scheduled], s.Queues[2].Counts[jobs.Pending] = strings.Repeat("q", taskspec.MaxName),
+	s.Queues[0].Name, s.Queues[1].Counts[jobs.Scheduled], s.Queues[2].Counts[jobs.Pending] = strings.Repeat("q", taskspec.MaxName),
 		math.MaxInt32,
 		math.MaxInt32
 	s.Workers[0].Name, s.Workers[0].Queues = strings.Repeat("働く\x1b", 30),
-		[]runner.QueueMax{{Queue: "media", Max: 2}, {Queue: strings.Repeat("q", 80)}}
+		[]runner.QueueMax{{Name: "media", Max: 2}, {Name: strings.Repeat("q", 80)}}
 	gone := s.Workers[0]
 	gone.State, gone.BeatAt = "lost", noonCET.Add(-90*time.Second)
 	s.Workers = append(s.Workers, gone)

@@ -57,9 +57,9 @@ func TestStuckTaskIsProblem(t *testing.T) {
 
 func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 	counts := map[jobs.State]int{jobs.Pending: 1}
-	s := ui.Status{Now: noon, Queues: []runner.Queue{{Queue: "a", Counts: counts, Failed: 1}, {Queue: "b", Counts: counts}}}
+	s := ui.Status{Now: noon, Queues: []runner.Queue{{Name: "a", Counts: counts, Failed: 1}, {Name: "b", Counts: counts}}}
 	s.Holds.Pauses = runner.Pauses{"a": {At: noon}}
-	s.Workers = []runner.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []runner.QueueMax{{Queue: "c"}}},
+	s.Workers = []runner.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []runner.QueueMax{{Name: "c"}}},
 		{Name: "gone", State: "lost", Running: []int64{1}}}
 	s.Schedules = []jobs.Schedule{{Name: "s", LastState: jobs.Failed}}
 	s.FindProblems()
@@ -74,7 +74,7 @@ func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 // TestRunHereIsNoWorker has the worker of a runner run, which takes only its
 // own task.
 func TestRunHereIsNoWorker(t *testing.T) {
-	s := ui.Status{Now: noon, Queues: []runner.Queue{{Queue: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}},
+	s := ui.Status{Now: noon, Queues: []runner.Queue{{Name: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}},
 		Workers: []runner.Worker{{Name: "run", State: "ready"}}}
 	s.FindProblems()
 	testkit.Equal(t, "problems", s.Problems, []ui.Problem{{Code: "no_worker", Try: "runner work",

@@ -161,7 +161,7 @@ func (s *Task) attemptRow(a jobs.Attempt) Record {
 	}
 
 	return Record{
-		{Name: "  TRY", Value: a.Attempt, Right: true},
+		{Name: "  TRY", Value: a.Number, Right: true},
 		{Name: "STARTED", Text: humanize.Clock(a.StartedAt, s.Now), Drop: 2},
 		{Name: "TIME", Text: humanize.Took(a.Duration), Right: true},
 		{Name: "CPU", Text: CPU(a.Usage), Right: true, Drop: 3},

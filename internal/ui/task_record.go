@@ -103,7 +103,7 @@ func NewTaskChange(c db.TaskChange, now time.Time) Record {
 
 // NewAttempt returns an attempt's record.
 func NewAttempt(a jobs.Attempt) Record {
-	return NewRecord("task_id", a.TaskID, "attempt", a.Attempt, "generation_id", a.GenerationID,
+	return NewRecord("task_id", a.TaskID, "attempt", a.Number, "generation_id", a.GenerationID,
 		"state", a.State, "reason", Known(a.Reason), "counted", a.Counted,
 		"worker_id", Known(a.WorkerID), "worker", Known(a.Worker),
 		"started_at", Stamp(a.StartedAt), "finished_at", Stamp(a.FinishedAt), "duration", Seconds(a.Duration),

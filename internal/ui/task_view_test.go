@@ -25,7 +25,7 @@ func sampleTask() ui.Task {
 	t.Backoff = jobs.Backoff{Strategy: jobs.BackoffExponential, Delay: 24 * time.Second, Max: time.Hour}
 	t.MaxLosses, t.OutputLimit = jobs.NewSpec("").MaxLosses, jobs.NewSpec("").OutputLimit
 	attempt := func(n int, started, lasted time.Duration) jobs.Attempt {
-		return jobs.Attempt{TaskID: t.ID, Attempt: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
+		return jobs.Attempt{TaskID: t.ID, Number: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
 			Counted: true, StartedAt: noonCET.Add(-started), Duration: lasted, OutputBytes: 118}
 	}
 	return ui.Task{Task: t, Now: noonCET, Why: "waits for its next attempt at 14:12:03 (backoff 48s)",

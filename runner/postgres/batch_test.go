@@ -21,7 +21,7 @@ func TestBatchRunsOnServer(t *testing.T) {
 	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema()), runner.Options{})
 	var mu sync.Mutex
 	var sizes []int
-	r.Register(count.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+	r.Register(count.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 		mu.Lock()
 		defer mu.Unlock()
 		sizes = append(sizes, len(tasks))

@@ -36,7 +36,7 @@ func BenchmarkDrain(b *testing.B) {
 	for i := range specs {
 		specs[i] = count.With(i)
 	}
-	if _, err := r.EnqueueAll(b.Context(), slices.Values(specs)); err != nil {
+	if _, err := r.EnqueueSeq(b.Context(), slices.Values(specs)); err != nil {
 		b.Fatal(err)
 	}
 	b.ResetTimer()

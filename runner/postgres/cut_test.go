@@ -25,11 +25,11 @@ func TestConnectionThatIsCutBeforeCommitIsReplaced(t *testing.T) {
 	}
 	defer func() { _ = conn.Close(t.Context()) }()
 	first := slices.Values([]jobs.Spec{count.With(0, jobs.Unique("has the commit prepared"))})
-	if _, err := r.EnqueueAll(t.Context(), first); err != nil {
+	if _, err := r.EnqueueSeq(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 
-	_, err = r.EnqueueAll(t.Context(), func(yield func(jobs.Spec) bool) {
+	_, err = r.EnqueueSeq(t.Context(), func(yield func(jobs.Spec) bool) {
 		yield(count.With(1, jobs.Unique("sent at once")))
 		var ended int
 		err := conn.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity

@@ -33,7 +33,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	for i := range specs {
 		specs[i] = count.With(i)
 	}
-	if _, err := client.EnqueueAll(t.Context(), slices.Values(specs)); err != nil {
+	if _, err := client.EnqueueSeq(t.Context(), slices.Values(specs)); err != nil {
 		t.Fatal(err)
 	}
 

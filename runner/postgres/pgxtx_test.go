@@ -116,7 +116,7 @@ func TestTransactionOfPgxHasAllCalls(t *testing.T) {
 		testkit.NoError(t, err)
 		task, err := r.EnqueueTx(t.Context(), tx, count.With(1, jobs.Lane("l"), jobs.Label("a label")))
 		testkit.NoError(t, err)
-		added, err := r.AddTx(t.Context(), tx, count.With(2), count.With(3, jobs.Unique("k")), count.With(4, jobs.Unique("k")))
+		added, err := r.EnqueueManyTx(t.Context(), tx, count.With(2), count.With(3, jobs.Unique("k")), count.With(4, jobs.Unique("k")))
 		testkit.NoError(t, err)
 		testkit.Equal(t, "whether the second task of a key was kept", added[2].Kept, true)
 		_, err = r.CancelTx(t.Context(), tx, []int64{added[0].ID}, runner.CancelOptions{})

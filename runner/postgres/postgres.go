@@ -42,7 +42,7 @@
 //	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 //		r.Register(Greet.Handler(greet))
 //		welcome(t.Context(), r, "Ann") // the code under test
-//		runnertest.Drain(t, r)
+//		runnertest.RunDue(t, r)
 //	})
 package postgres
 

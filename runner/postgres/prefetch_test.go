@@ -21,7 +21,7 @@ func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, o run
 		o    runner.WorkOptions
 		most int
 	}{
-		"off": {runner.WorkOptions{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default"}}}, 0},
+		"off": {runner.WorkOptions{Concurrency: 1, Queues: []runner.QueueMax{{Name: "default"}}}, 0},
 		"on":  {runner.WorkOptions{Concurrency: 1}, 100},
 	} {
 		t.Run("file/"+name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func enqueueAll(t *testing.T, r *runner.Runner, n int, priority func(i int) int)
 	for i := range specs {
 		specs[i] = count.With(i, jobs.Priority(priority(i)))
 	}
-	_, err := r.EnqueueAll(t.Context(), slices.Values(specs))
+	_, err := r.EnqueueSeq(t.Context(), slices.Values(specs))
 	testkit.NoError(t, err)
 }
 

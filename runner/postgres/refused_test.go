@@ -134,7 +134,7 @@ func TestErrorOfRejectedUserNamesReason(t *testing.T) {
 	reader := open(t, as(t, address, "bob", "of-bob"), runner.Options{})
 	_, err := reader.List(t.Context(), jobs.Filter{}, runner.Page{})
 	testkit.NoError(t, err)
-	_, err = reader.Add(t.Context(), jobs.Command{Argv: []string{"true"}}.With())
+	_, err = reader.EnqueueMany(t.Context(), jobs.Command{Argv: []string{"true"}}.With())
 	testkit.ErrorIs(t, err, jobs.ErrPermission)
 }
 

@@ -38,7 +38,7 @@ func TestRolesHaveRightsThatTheyNeed(t *testing.T) {
 	task, err := worker.Enqueue(t.Context(), count.With(1, jobs.Unique("one"), jobs.Lane("a")))
 	testkit.NoError(t, err)
 	testkit.NoError(t, worker.SetLimit(t.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Running: 5}))
-	testkit.NoError(t, worker.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
+	testkit.NoError(t, worker.SetSchedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
 	done, err := worker.Await(t.Context(), task.ID)
 	testkit.NoError(t, err)
 	testkit.Equal(t, "state", done.State, jobs.Completed)
@@ -62,7 +62,7 @@ func TestRolesHaveRightsThatTheyNeed(t *testing.T) {
 	testkit.NoError(t, err)
 	_, err = ui.ReadStatus(t.Context(), reader, time.Now(), nil)
 	testkit.NoError(t, err)
-	_, err = reader.Add(t.Context(), count.With(1))
+	_, err = reader.EnqueueMany(t.Context(), count.With(1))
 	testkit.ErrorIs(t, err, jobs.ErrPermission, "permission denied for table")
 }
 
@@ -77,7 +77,7 @@ func TestMissingRightsAreNamed(t *testing.T) {
 		t.Helper()
 		r, err := runner.Open(t.Context(), as(t, at, "Eve", ""), runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
 		if err == nil {
-			_, err = r.Add(t.Context(), count.With(1))
+			_, err = r.EnqueueMany(t.Context(), count.With(1))
 			r.Close()
 		}
 		testkit.ErrorIs(t, err, jobs.ErrPermission, "permission denied for "+want)

@@ -20,7 +20,7 @@ func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	a, b := open(t, first, runner.Options{}), open(t, second, runner.Options{BusyTimeout: time.Minute})
 	testkit.NoError(t, a.Pause(t.Context(), "", runner.AllQueues))
 	testkit.NoError(t, a.SetLimit(t.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Running: 1}))
-	testkit.NoError(t, a.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
+	testkit.NoError(t, a.SetSchedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
 
 	// This open transaction holds the write lock of the first schema. The
 	// worker of the second schema must not wait for that lock.

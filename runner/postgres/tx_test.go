@@ -47,7 +47,7 @@ func TestWorkersNoticeCommitOfCaller(t *testing.T) {
 	began := time.Now()
 	within(func(tx *sql.Tx) error { _, err := r.EnqueueTx(t.Context(), tx, count.With(1)); return err })
 	first := <-started
-	within(func(tx *sql.Tx) error { _, err := r.AddTx(t.Context(), tx, count.With(2)); return err })
+	within(func(tx *sql.Tx) error { _, err := r.EnqueueManyTx(t.Context(), tx, count.With(2)); return err })
 	second := <-started
 	within(func(tx *sql.Tx) error {
 		task, err := r.GetTx(t.Context(), tx, first)

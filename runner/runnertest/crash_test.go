@@ -68,7 +68,7 @@ func TestTaskRunsAgainAfterCrashInsideItsFunction(t *testing.T) {
 			return err
 		}))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
-		ran := runnertest.Drain(t, r)
+		ran := runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls, returns, steps and rows", []int{calls, returns, steps, sentEmails(t, app)}, []int{2, 1, 1, 1})
 		testkit.Len(t, "attempts", ran, 2)
 		testkit.Equal(t, "state", ran[0].State, jobs.Completed)
@@ -81,7 +81,7 @@ func TestCrashInsideAtMostOnceFunctionFailsTask(t *testing.T) {
 	r := runnertest.New(t)
 	r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error { runnertest.Crash(ctx, r); return nil }))
 	runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}, jobs.AtMostOnce()))
-	ran := runnertest.Drain(t, r)
+	ran := runnertest.RunDue(t, r)
 	testkit.Len(t, "attempts", ran, 1)
 	testkit.Equal(t, "state", ran[0].State, jobs.Failed)
 	testkit.Equal(t, "reason", ran[0].Reason, jobs.ReasonLost)
@@ -90,7 +90,7 @@ func TestCrashInsideAtMostOnceFunctionFailsTask(t *testing.T) {
 func TestCrashInsideBatchLosesAllItsTasks(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		calls := 0
-		r.Register(sendEmail.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[email]) error {
+		r.Register(sendEmail.BulkHandler(10, func(_ context.Context, tasks []jobs.BulkTask[email]) error {
 			if calls++; calls == 1 {
 				runnertest.Crash(tasks[0].Context, r)
 			}
@@ -99,7 +99,7 @@ func TestCrashInsideBatchLosesAllItsTasks(t *testing.T) {
 		for i := range 3 {
 			runnerkit.Enqueue(t, r, sendEmail.With(email{fmt.Sprint(i)}))
 		}
-		ran := runnertest.Drain(t, r)
+		ran := runnertest.RunDue(t, r)
 		testkit.Len(t, "attempts", ran, 6)
 		for _, task := range ran {
 			testkit.Equal(t, fmt.Sprint("state of task ", task.ID), task.State, jobs.Completed)
@@ -165,9 +165,9 @@ func TestCommitOfFinishTxFails(t *testing.T) {
 					})
 				}))
 				task := runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
-				runnertest.Drain(t, r)
+				runnertest.RunDue(t, r)
 				runnertest.Advance(t, 2*time.Minute)
-				runnertest.Drain(t, r)
+				runnertest.RunDue(t, r)
 				testkit.Equal(t, "calls", calls, c.calls)
 				testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)
 				testkit.Equal(t, "rows", sentEmails(t, app), 1)
@@ -194,7 +194,7 @@ func TestFaultsIgnoreEndOfContext(t *testing.T) {
 				return err
 			}))
 			task := runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 			testkit.Equal(t, "losses after "+name, runnerkit.Get(t, r, task.ID).Losses, 1)
 		})
 	}

@@ -66,19 +66,19 @@ func ExampleRun() {
 			if _, err := r.Enqueue(t.Context(), charge.With(Order{7})); err != nil {
 				t.Fatal(err)
 			}
-			if ran := runnertest.Drain(t, r); ran[0].State != jobs.Retrying {
+			if ran := runnertest.RunDue(t, r); ran[0].State != jobs.Retrying {
 				t.Errorf("got %s, want retrying", ran[0].State)
 			}
 			runnertest.Advance(t, time.Minute)
-			if ran := runnertest.Drain(t, r); ran[0].State != jobs.Completed {
+			if ran := runnertest.RunDue(t, r); ran[0].State != jobs.Completed {
 				t.Errorf("got %s, want completed", ran[0].State)
 			}
 		})
 	}
 }
 
-// Drain runs all due tasks and returns them. In a test, t is the *testing.T.
-func ExampleDrain() {
+// RunDue runs all due tasks and returns them. In a test, t is the *testing.T.
+func ExampleRunDue() {
 	t := &example{}
 	defer t.end()
 	r := runnertest.New(t)
@@ -86,7 +86,7 @@ func ExampleDrain() {
 	if _, err := r.Enqueue(t.Context(), charge.With(Order{7})); err != nil {
 		t.Fatalf("enqueue: %v", err)
 	}
-	for _, task := range runnertest.Drain(t, r) {
+	for _, task := range runnertest.RunDue(t, r) {
 		fmt.Println(task.ID, task.State)
 	}
 	// Output: 1 completed
@@ -98,7 +98,7 @@ func ExampleEnqueued() {
 	t := &example{}
 	defer t.end()
 	r := runnertest.New(t)
-	if _, err := r.Add(t.Context(), charge.With(Order{7}), charge.With(Order{8})); err != nil {
+	if _, err := r.EnqueueMany(t.Context(), charge.With(Order{7}), charge.With(Order{8})); err != nil {
 		t.Fatalf("add: %v", err)
 	}
 	fmt.Println(runnertest.Enqueued(t, r, charge))
@@ -118,7 +118,7 @@ func ExampleCrashAfterClaim() {
 	for _, task := range runnertest.CrashAfterClaim(t, r, 1) {
 		fmt.Println(task.ID, task.State)
 	}
-	for _, task := range runnertest.Drain(t, r) {
+	for _, task := range runnertest.RunDue(t, r) {
 		fmt.Println(task.ID, task.State, "losses:", task.Losses)
 	}
 	// Output:
@@ -152,7 +152,7 @@ func ExampleCrash() {
 	if _, err := r.Enqueue(t.Context(), charge.With(Order{7})); err != nil {
 		t.Fatalf("enqueue: %v", err)
 	}
-	ran := runnertest.Drain(t, r)
+	ran := runnertest.RunDue(t, r)
 	fmt.Println(len(ran), "attempts:", ran[0].State, "losses:", ran[0].Losses)
 	// Output:
 	// charged order 7
@@ -212,7 +212,7 @@ func ExampleFailAfterCommit() {
 	for range 2 {
 		task, err := r.Enqueue(t.Context(), charge.With(Order{7}, jobs.Unique("charge 7"), jobs.UniqueFor(24*time.Hour)))
 		fmt.Println("kept:", task.Kept, err)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 	}
 	// Output:
 	// kept: false runnertest: injected
@@ -238,7 +238,7 @@ func ExampleLose() {
 		t.Fatalf("enqueue: %v", err)
 	}
 	for range 2 {
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 	}
 	task, err := r.Get(t.Context(), 1)
 	fmt.Println(task.State, "losses:", task.Losses, "calls:", calls, err)

@@ -17,11 +17,12 @@ import (
 
 // CrashAfterClaim claims at most n due tasks and returns them. It acts like a
 // worker whose machine crashes right after the claim. It calls no function, so
-// the tasks stay in state running. The next Drain, or the next Work, takes over
-// these tasks at once. Each task then has one more loss, and a task with more
-// losses than MaxLosses fails. Before they are taken over, a further call of
-// CrashAfterClaim does not claim these tasks again. To test a task that fails
-// after several losses, call Crash in its function, or set jobs.MaxLosses(0).
+// the tasks stay in state running. The next RunDue, or the next Work, takes
+// over these tasks at once. Each task then has one more loss, and a task with
+// more losses than MaxLosses fails. Before they are taken over, a further call
+// of CrashAfterClaim does not claim these tasks again. To test a task that
+// fails after several losses, call Crash in its function, or set
+// jobs.MaxLosses(0).
 func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	t.Helper()
 	var claimed []jobs.Task
@@ -41,17 +42,17 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 // program would at this point. Crash does not return: the handler then only
 // runs its deferred calls. Let these calls roll back open transactions, as the
 // database does after a crash. Committed steps and transactions stay. The next
-// attempt begins at once, in the same Drain, and the task has one more loss.
+// attempt begins at once, in the same RunDue, and the task has one more loss.
 //
 // Call Crash on the goroutine of the function, for instance in a fake of a
 // service that the function calls. In a batch function, pass the
-// BatchTask.Context of any of its tasks: the whole batch is lost. Other
+// BulkTask.Context of any of its tasks: the whole batch is lost. Other
 // handlers that run at that time lose their tasks, too, and the database
 // refuses their results. Crash panics outside of an attempt of r.
 func Crash(ctx context.Context, r *runner.Runner) {
 	found, ok := kits.Load(r)
 	if _, inTask := runner.TaskFromContext(ctx); !ok || !inTask {
-		panic("runnertest: Crash needs the context of an attempt of a Runner of New or Run; in a batch that is BatchTask.Context")
+		panic("runnertest: Crash needs the context of an attempt of a Runner of New or Run; in a batch that is BulkTask.Context")
 	}
 	found.(*kit).crash()
 	runtime.Goexit()
@@ -68,7 +69,7 @@ func Crash(ctx context.Context, r *runner.Runner) {
 func Lose(ctx context.Context, r *runner.Runner) error {
 	task, ok := runner.TaskFromContext(ctx)
 	if !ok {
-		return errors.New("runnertest: Lose needs the context of an attempt; in a batch that is BatchTask.Context")
+		return errors.New("runnertest: Lose needs the context of an attempt; in a batch that is BulkTask.Context")
 	}
 
 	return withWorker(r, func(w *db.Worker) error {

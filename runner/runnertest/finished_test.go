@@ -30,7 +30,7 @@ func runOutcome(_ context.Context, how string) error {
 	return nil
 }
 
-// collector collects the finished tasks that OnFinished passes to handle.
+// collector collects the finished tasks that ConsumeFinished passes to handle.
 type collector struct {
 	mu   sync.Mutex
 	ends []jobs.Task
@@ -56,19 +56,19 @@ func (c *collector) take() (list []string) {
 	return list
 }
 
-// consume runs OnFinished until the returned function is called, or until the
-// test ends.
+// consume runs ConsumeFinished until the returned function is called, or until
+// the test ends.
 func consume(t *testing.T, r *runner.Runner, cursor string, handle func(context.Context, jobs.Task) error) (stop func()) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	done := make(chan error)
-	go func() { done <- r.OnFinished(ctx, cursor, handle) }()
+	go func() { done <- r.ConsumeFinished(ctx, cursor, handle) }()
 	synctest.Wait()
 	return func() {
 		t.Helper()
 		cancel(stopped)
 		if err := <-done; !errors.Is(err, stopped) {
-			t.Errorf("OnFinished: got %v, want %v", err, stopped)
+			t.Errorf("ConsumeFinished: got %v, want %v", err, stopped)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func TestCursorBeginsWhenItIsAdded(t *testing.T) {
 			if _, err := r.Enqueue(t.Context(), outcome.With(how)); err != nil {
 				t.Fatal(err)
 			}
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 		}
 		finish("before")
 		for range 2 { // the second call of AddCursor changes nothing
@@ -100,7 +100,7 @@ func TestCursorBeginsWhenItIsAdded(t *testing.T) {
 	})
 }
 
-func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
+func TestConsumeFinishedGetsEndsOfEveryKind(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(func(ctx context.Context, how string) error {
 			if how == "crash" {
@@ -128,7 +128,7 @@ func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 		failing := enqueue("fail")
 		enqueue("ok", jobs.DependsOn(failing))
 		enqueue("cancel")
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		want("1 completed ", "2 failed error", "3 cancelled dependency", "4 cancelled cancelled")
 
 		waiting := enqueue("ok", jobs.In(time.Hour))
@@ -140,21 +140,21 @@ func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 
 		enqueue("ok", jobs.ExpiresIn(time.Minute))
 		runnertest.Advance(t, 2*time.Minute)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		want("7 cancelled expired")
 
 		enqueue("ok")
 		runnertest.CrashAfterClaim(t, r, 1)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		want("8 failed lost")
 
 		enqueue("crash")
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		want("9 failed lost")
 
 		stop()
-		enqueue("ok") // tasks that finish while no process calls OnFinished are delivered later
-		runnertest.Drain(t, r)
+		enqueue("ok") // tasks that finish while no process calls ConsumeFinished are delivered later
+		runnertest.RunDue(t, r)
 		want()
 		defer consume(t, r, "audit", c.handle)()
 		want("10 completed ")
@@ -162,12 +162,12 @@ func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 		if _, err := r.Retry(t.Context(), []int64{2}, 0); err != nil {
 			t.Fatal(err)
 		}
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		want("2 failed error")
 	})
 }
 
-func TestOnFinishedRepeatsEndWhoseHandlerFailed(t *testing.T) {
+func TestConsumeFinishedRepeatsEndWhoseHandlerFailed(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))
 		began := time.Now()
@@ -183,10 +183,10 @@ func TestOnFinishedRepeatsEndWhoseHandlerFailed(t *testing.T) {
 			}
 			return c.handle(ctx, task)
 		})()
-		if _, err := r.EnqueueAll(t.Context(), slices.Values([]jobs.Spec{outcome.With("ok"), outcome.With("ok")})); err != nil {
+		if _, err := r.EnqueueSeq(t.Context(), slices.Values([]jobs.Spec{outcome.With("ok"), outcome.With("ok")})); err != nil {
 			t.Fatal(err)
 		}
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		runnertest.Advance(t, time.Minute)
 		if got, want := c.take(), []string{"1 completed ", "2 completed "}; !slices.Equal(got, want) {
 			t.Errorf("got ends %q, want %q", got, want)
@@ -218,7 +218,7 @@ func TestOneOfSeveralConsumersDelivers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		runnertest.Advance(t, time.Minute)
 		got := append(first.take(), second.take()...)
 		slices.Sort(got)
@@ -229,7 +229,7 @@ func TestOneOfSeveralConsumersDelivers(t *testing.T) {
 		if _, err := r.Enqueue(t.Context(), outcome.With("ok")); err != nil {
 			t.Fatal(err)
 		}
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		runnertest.Advance(t, 2*time.Second)
 		if got, want := second.take(), []string{"4 completed "}; !slices.Equal(got, want) {
 			t.Errorf("after the first consumer has stopped: got ends %q, want %q", got, want)
@@ -237,30 +237,30 @@ func TestOneOfSeveralConsumersDelivers(t *testing.T) {
 	})
 }
 
-func TestRemoveCursorEndsOnFinished(t *testing.T) {
+func TestRemoveCursorEndsConsumeFinished(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var c collector
 		done := make(chan error)
-		go func() { done <- r.OnFinished(t.Context(), "audit", c.handle) }()
+		go func() { done <- r.ConsumeFinished(t.Context(), "audit", c.handle) }()
 		synctest.Wait()
 		if err := r.RemoveCursor(t.Context(), "audit"); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; !errors.Is(err, jobs.ErrNotFound) {
-			t.Errorf("OnFinished: got %v, want %v", err, jobs.ErrNotFound)
+			t.Errorf("ConsumeFinished: got %v, want %v", err, jobs.ErrNotFound)
 		}
 		if err := r.RemoveCursor(t.Context(), "audit"); !errors.Is(err, jobs.ErrNotFound) {
 			t.Errorf("RemoveCursor: got %v, want %v", err, jobs.ErrNotFound)
 		}
 		for name, call := range map[string]func() error{
-			"empty name":  func() error { return r.OnFinished(t.Context(), "", c.handle) },
-			"nil handler": func() error { return r.OnFinished(t.Context(), "audit", nil) },
+			"empty name":  func() error { return r.ConsumeFinished(t.Context(), "", c.handle) },
+			"nil handler": func() error { return r.ConsumeFinished(t.Context(), "audit", nil) },
 		} {
 			if err := call(); !errors.Is(err, jobs.ErrInvalid) {
 				t.Errorf("%s: got %v, want %v", name, err, jobs.ErrInvalid)
 			}
 		}
-		go func() { done <- r.OnFinished(t.Context(), "audit", c.handle) }()
+		go func() { done <- r.ConsumeFinished(t.Context(), "audit", c.handle) }()
 		synctest.Wait()
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
@@ -271,11 +271,11 @@ func TestRemoveCursorEndsOnFinished(t *testing.T) {
 	})
 }
 
-// TestNoEndIsMissed enqueues and runs tasks while calls of OnFinished receive
-// their ends. The test makes random writes fail before or after their commits.
-// It ends the calls of OnFinished at random points, and may make the last write
-// of a call fail, as if its process were killed. In the end, OnFinished must
-// have delivered each finished task at least once.
+// TestNoEndIsMissed enqueues and runs tasks while calls of ConsumeFinished
+// receive their ends. The test makes random writes fail before or after their
+// commits. It ends the calls of ConsumeFinished at random points, and may make
+// the last write of a call fail, as if its process were killed. In the end,
+// ConsumeFinished must have delivered each finished task at least once.
 func TestNoEndIsMissed(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestNoEndIsMissed(t *testing.T) {
 				}
 				fault := func() { inject(random.IntN(3)) }
 				var c collector
-				consume(t, r, "audit", c.handle)() // OnFinished creates the cursor and stops
+				consume(t, r, "audit", c.handle)() // ConsumeFinished creates the cursor and stops
 				for range 15 {
 					for range random.IntN(4) {
 						options := []jobs.Option{jobs.ExpiresIn(time.Duration(random.IntN(2)) * time.Hour)}
@@ -303,7 +303,7 @@ func TestNoEndIsMissed(t *testing.T) {
 					ctx, kill := context.WithCancel(t.Context())
 					done := make(chan error)
 					go func() {
-						done <- r.OnFinished(ctx, "audit", func(ctx context.Context, task jobs.Task) error {
+						done <- r.ConsumeFinished(ctx, "audit", func(ctx context.Context, task jobs.Task) error {
 							if calls++; calls == dies {
 								kill()
 								inject(kind)
@@ -367,9 +367,9 @@ func TestEndsAreDeliveredToAnotherProgram(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- consumer.OnFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { delivered <- task; return nil })
+		done <- consumer.ConsumeFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { delivered <- task; return nil })
 	}()
-	for { // the first call of OnFinished misses the tasks that finish before it begins, so enqueue tasks until it delivers one
+	for { // the first call of ConsumeFinished misses the tasks that finish before it begins, so enqueue tasks until it delivers one
 		if _, err := worker.Enqueue(t.Context(), outcome.With("ok")); err != nil {
 			t.Fatal(err)
 		}

@@ -142,10 +142,10 @@ func TestEnqueueSaysThatTaskWasKept(t *testing.T) {
 			t.Errorf("got %+v, want a new task with a key", first)
 		}
 		check("unfinished", jobs.Pending)
-		runnertest.Drain(t, r, runner.WorkOptions{Keep: 10 * time.Minute})
+		runnertest.RunDue(t, r, runner.WorkOptions{Keep: 10 * time.Minute})
 		check("finished", jobs.Completed)
 		runnertest.Advance(t, 30*time.Minute)
-		runnertest.Drain(t, r, runner.WorkOptions{Keep: 10 * time.Minute}) // also deletes the finished task
+		runnertest.RunDue(t, r, runner.WorkOptions{Keep: 10 * time.Minute}) // also deletes the finished task
 		check("deleted", "")
 		runnertest.Advance(t, 30*time.Minute)
 		if task := runnerkit.Enqueue(t, r, spec); task.Kept || task.ID == first.ID {
@@ -159,19 +159,19 @@ func TestEnqueueSaysThatTaskWasKept(t *testing.T) {
 
 // enqueueWays has the ways to add a task.
 var enqueueWays = map[string]func(ctx context.Context, r *runner.Runner, handle *sql.DB, spec jobs.Spec) error{
-	"Add": func(ctx context.Context, r *runner.Runner, _ *sql.DB, spec jobs.Spec) error {
-		_, err := r.Add(ctx, spec)
+	"EnqueueMany": func(ctx context.Context, r *runner.Runner, _ *sql.DB, spec jobs.Spec) error {
+		_, err := r.EnqueueMany(ctx, spec)
 		return err
 	},
-	"AddTx": func(ctx context.Context, r *runner.Runner, handle *sql.DB, spec jobs.Spec) error {
-		return inTransaction(ctx, handle, func(tx *sql.Tx) error { _, err := r.AddTx(ctx, tx, spec); return err })
+	"EnqueueManyTx": func(ctx context.Context, r *runner.Runner, handle *sql.DB, spec jobs.Spec) error {
+		return inTransaction(ctx, handle, func(tx *sql.Tx) error { _, err := r.EnqueueManyTx(ctx, tx, spec); return err })
 	},
 	"Enqueue": func(ctx context.Context, r *runner.Runner, _ *sql.DB, spec jobs.Spec) error {
 		_, err := r.Enqueue(ctx, spec)
 		return err
 	},
-	"EnqueueAll": func(ctx context.Context, r *runner.Runner, _ *sql.DB, spec jobs.Spec) error {
-		_, err := r.EnqueueAll(ctx, slices.Values([]jobs.Spec{spec}))
+	"EnqueueSeq": func(ctx context.Context, r *runner.Runner, _ *sql.DB, spec jobs.Spec) error {
+		_, err := r.EnqueueSeq(ctx, slices.Values([]jobs.Spec{spec}))
 		return err
 	},
 	"EnqueueTx": func(ctx context.Context, r *runner.Runner, handle *sql.DB, spec jobs.Spec) error {

@@ -13,10 +13,10 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// TestCursorContinuesAfterEachRestart calls OnFinished again and again. Each
-// time, OnFinished is stopped while its function handles the second task. The
-// test then closes the database and opens it again. The next OnFinished must
-// begin with that second task.
+// TestCursorContinuesAfterEachRestart calls ConsumeFinished again and again.
+// Each time, ConsumeFinished is stopped while its function handles the second
+// task. The test then closes the database and opens it again. The next
+// ConsumeFinished must begin with that second task.
 func TestCursorContinuesAfterEachRestart(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))
@@ -40,7 +40,7 @@ func TestCursorContinuesAfterEachRestart(t *testing.T) {
 		}
 		enqueue("ok", jobs.ExpiresIn(time.Minute))
 		runnertest.Advance(t, 2*time.Minute)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		want := []string{"4 cancelled cancelled", "5 cancelled dependency", "1 failed lost", "6 cancelled expired", "2 failed error",
 			"3 cancelled dependency"}
 
@@ -55,7 +55,7 @@ func TestCursorContinuesAfterEachRestart(t *testing.T) {
 			limited, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			ctx, stop := context.WithCancelCause(limited)
-			err := r.OnFinished(ctx, "audit", func(ctx context.Context, task jobs.Task) error {
+			err := r.ConsumeFinished(ctx, "audit", func(ctx context.Context, task jobs.Task) error {
 				if calls++; calls == 2 {
 					stop(stopped)
 					return context.Cause(ctx)
@@ -67,7 +67,7 @@ func TestCursorContinuesAfterEachRestart(t *testing.T) {
 				return nil
 			})
 			if !errors.Is(err, stopped) {
-				t.Errorf("OnFinished: got %v, want %v", err, stopped)
+				t.Errorf("ConsumeFinished: got %v, want %v", err, stopped)
 			}
 		}
 		if !slices.Equal(got, want) {

@@ -1,6 +1,6 @@
 // Package runnertest helps to test programs that use package runner. A test
 // gets a real database in a temporary directory and a clock that it advances
-// itself. Tasks run when the test calls Drain.
+// itself. Tasks run when the test calls RunDue.
 //
 //	package main
 //
@@ -38,7 +38,7 @@
 //				t.Errorf("got %v, want one mail", got)
 //			}
 //			runnertest.Advance(t, 10*time.Minute)
-//			runnertest.Drain(t, r)
+//			runnertest.RunDue(t, r)
 //			if len(sent) != 1 {
 //				t.Errorf("got mails to %v, want one", sent)
 //			}
@@ -218,12 +218,12 @@ func (k *kit) crash() {
 
 // Advance advances the clock of a bubble of Run by d. Timers that are due in
 // this time fire in their order. Tasks that become due run at once if the test
-// runs Work in another goroutine. Otherwise they run in the next Drain.
+// runs Work in another goroutine. Otherwise they run in the next RunDue.
 //
 // Advance does not wait for d, but it takes some real time: about 0.6 ms for
 // each attempt. For each hour of d it takes 0.1 s if Work runs, and 0.3 s if
-// OnFinished runs, too. With the race detector, Advance takes several times as
-// long, unless you exclude SQLite from the detector: go test -race
+// ConsumeFinished runs, too. With the race detector, Advance takes several
+// times as long, unless you exclude SQLite from the detector: go test -race
 // -gcflags=modernc.org/sqlite/lib=-race=false.
 func Advance(t testing.TB, d time.Duration) {
 	t.Helper()
@@ -252,33 +252,33 @@ func orderAccess() {
 
 var accessMu sync.Mutex
 
-// Drain runs the due tasks and the tasks that become due in the meantime. It
+// RunDue runs the due tasks and the tasks that become due in the meantime. It
 // returns the tasks that it ran, in their present state: one element for each
 // attempt, in the order of the starts. It does not run tasks that are due
-// later, such as tasks that wait for their next attempt. Drain waits, and the
+// later, such as tasks that wait for their next attempt. RunDue waits, and the
 // fake clock advances, if a rate limit delays a due task, or if the task waits
 // for a full batch (jobs.Handler.WaitToFill).
 //
-// Drain also enqueues the ticks of schedules that are due, including ticks
+// RunDue also enqueues the ticks of schedules that are due, including ticks
 // during such a wait. If the tasks of a schedule wait for a full batch, each
 // tick may begin another wait, so the clock may advance by hours. In such a
 // test run Work in another goroutine, and call Advance. A test that counts
-// ticks should do the same: after an Advance without Work, Drain enqueues one
+// ticks should do the same: after an Advance without Work, RunDue enqueues one
 // task for all missed ticks.
 //
-// Drain accepts at most one runner.WorkOptions. Two defaults differ from those
+// RunDue accepts at most one runner.WorkOptions. Two defaults differ from those
 // of Runner.Work: one attempt runs at a time, so that the order of tasks is
 // certain, and finished tasks are kept for ever. If WorkOptions.Keep is set,
-// Drain deletes old tasks when it begins. It deletes none if no worker ran for
+// RunDue deletes old tasks when it begins. It deletes none if no worker ran for
 // more than a day: see runner.DeletionPause.
-func Drain(t testing.TB, r *runner.Runner, options ...runner.WorkOptions) []jobs.Task {
+func RunDue(t testing.TB, r *runner.Runner, options ...runner.WorkOptions) []jobs.Task {
 	t.Helper()
 	o := only(t, options)
 	o.Concurrency, o.Keep, o.KeepFailed = cmp.Or(o.Concurrency, 1), cmp.Or(o.Keep, -1), cmp.Or(o.KeepFailed, -1)
 	o.UntilEmpty = true
 	found, ok := kits.Load(r)
 	if !ok {
-		t.Fatal("runnertest: Drain is for a Runner of New or Run")
+		t.Fatal("runnertest: RunDue is for a Runner of New or Run")
 	}
 
 	k := found.(*kit)
@@ -286,7 +286,7 @@ func Drain(t testing.TB, r *runner.Runner, options ...runner.WorkOptions) []jobs
 	k.started = nil
 	k.mu.Unlock()
 	if err := r.Work(engine.NoteStarts(t.Context(), k.record), o); err != nil {
-		t.Fatalf("runnertest: Drain: %v", err)
+		t.Fatalf("runnertest: RunDue: %v", err)
 	}
 
 	k.mu.Lock()

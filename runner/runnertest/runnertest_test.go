@@ -33,13 +33,13 @@ func TestTestControlsTime(t *testing.T) {
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"low"}))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"high"}, jobs.Priority(9)))
 		testkit.Equal(t, "enqueued emails", runnertest.Enqueued(t, r, sendEmail), []email{{"later"}, {"low"}, {"high"}})
-		ran := runnertest.Drain(t, r)
+		ran := runnertest.RunDue(t, r)
 		testkit.Len(t, "runs", ran, 2)
 		testkit.Equal(t, "state of the first run", ran[0].State, jobs.Completed)
 		runnertest.Advance(t, 10*time.Minute-time.Second)
-		testkit.Len(t, "tasks that ran too early", runnertest.Drain(t, r), 0)
+		testkit.Len(t, "tasks that ran too early", runnertest.RunDue(t, r), 0)
 		runnertest.Advance(t, time.Second)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		if want := []string{"high", "low", "later"}; !slices.Equal(sent, want) {
 			t.Errorf("sent %v, want %v", sent, want)
 		}
@@ -90,7 +90,7 @@ func TestPanicFailsTest(t *testing.T) {
 	r := runnertest.New(fails)
 	r.Register(count.Handler(func(context.Context, string) (int, error) { panic("kaput") }))
 	runnerkit.Enqueue(t, r, count.With("x", jobs.MaxAttempts(1)))
-	ran := runnertest.Drain(fails, r)
+	ran := runnertest.RunDue(fails, r)
 	testkit.Len(t, "runs", ran, 1)
 	testkit.Equal(t, "reason of the first run", ran[0].Reason, jobs.ReasonPanic)
 	testkit.Len(t, "failures", fails.messages, 1)
@@ -108,7 +108,7 @@ func TestCrashAfterClaimLosesAttemptAndNotTask(t *testing.T) {
 		got, err := r.Get(t.Context(), task.ID)
 		testkit.NoError(t, err)
 		testkit.Equal(t, "state", got.State, jobs.Running)
-		ran := runnertest.Drain(t, r)
+		ran := runnertest.RunDue(t, r)
 		testkit.Len(t, "runs", ran, 1)
 		testkit.Equal(t, "id of the first run", ran[0].ID, task.ID)
 		testkit.Equal(t, "state of the first run", ran[0].State, jobs.Completed)
@@ -122,23 +122,23 @@ func TestCrashAfterClaimLosesAttemptAndNotTask(t *testing.T) {
 	})
 }
 
-func TestDrainReturnsBatchInOrderOfStarts(t *testing.T) {
+func TestRunDueReturnsBatchInOrderOfStarts(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-		r.Register(sendEmail.BatchHandler(20, func(context.Context, []jobs.BatchTask[email]) error { return nil }))
+		r.Register(sendEmail.BulkHandler(20, func(context.Context, []jobs.BulkTask[email]) error { return nil }))
 		for range 20 {
 			runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
 		}
-		for i, task := range runnertest.Drain(t, r) {
+		for i, task := range runnertest.RunDue(t, r) {
 			testkit.Equal(t, "id", task.ID, int64(i+1))
 		}
 	})
 }
 
-func TestDrainEndsIfTaskSnoozesForEver(t *testing.T) {
+func TestRunDueEndsIfTaskSnoozesForEver(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(sendEmail.Handler(func(context.Context, email) error { return jobs.Snooze(0) }))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
-		if n := len(runnertest.Drain(t, r)); n < 2 || n > 20 {
+		if n := len(runnertest.RunDue(t, r)); n < 2 || n > 20 {
 			t.Errorf("got %d attempts, want about 11", n)
 		}
 	})
@@ -182,7 +182,7 @@ func TestFinishThatDoesNotLastHidesNoLoss(t *testing.T) {
 				return nil
 			}))
 			runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
-			runnertest.Drain(t, r)
+			runnertest.RunDue(t, r)
 			testkit.Equal(t, "calls", calls, 2)
 		})
 	}
@@ -202,7 +202,7 @@ func TestFunctionGoesOnAfterCommitOfFinishTx(t *testing.T) {
 			return ctx.Err()
 		}))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
-		ran := runnertest.Drain(t, r)
+		ran := runnertest.RunDue(t, r)
 		testkit.Len(t, "runs", ran, 1)
 		testkit.Equal(t, "state", ran[0].State, jobs.Completed)
 		testkit.Equal(t, "losses", ran[0].Losses, 0)
@@ -244,7 +244,7 @@ func TestFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {
 			return tx.Commit()
 		}))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
-		ran := runnertest.Drain(t, r)
+		ran := runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls", calls, 2)
 		testkit.ErrorIs(t, refused, jobs.ErrLost)
 		testkit.Len(t, "runs", ran, 2)
@@ -287,7 +287,7 @@ func TestWorkContinuesAfterFailedCommits(t *testing.T) {
 					return calls, nil
 				}))
 				task := runnerkit.Enqueue(t, r, count.With("x"))
-				runnertest.Drain(t, r)
+				runnertest.RunDue(t, r)
 				n, err := count.Result(r.Get(t.Context(), task.ID))
 				testkit.Equal(t, "result of the task", n, 1)
 				testkit.NoError(t, err)
@@ -305,9 +305,9 @@ func TestRepeatedEnqueueRunsOnce(t *testing.T) {
 		runnertest.FailAfterCommit(t, r)
 		_, err := r.Enqueue(t.Context(), spec)
 		testkit.ErrorIs(t, err, runnertest.ErrInjected)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		task := runnerkit.Enqueue(t, r, spec)
-		runnertest.Drain(t, r)
+		runnertest.RunDue(t, r)
 		if runs != 1 || task.ID != 1 || !task.Kept {
 			t.Errorf("got %d runs, task %d, kept %v; want 1 run, and task 1 kept", runs, task.ID, task.Kept)
 		}
@@ -333,13 +333,13 @@ func TestFlashCollectsWritesAsOnDevice(t *testing.T) {
 	}
 }
 
-// TestDrainWaitsForFullBatch checks how far Drain advances the clock while
-// tasks wait for a full batch. Drain must stop the clock when the batch is
+// TestRunDueWaitsForFullBatch checks how far RunDue advances the clock while
+// tasks wait for a full batch. RunDue must stop the clock when the batch is
 // full, or when the time of WaitToFill has passed.
-func TestDrainWaitsForFullBatch(t *testing.T) {
+func TestRunDueWaitsForFullBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sizes []int
-		r.Register(sendEmail.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[email]) error {
+		r.Register(sendEmail.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[email]) error {
 			sizes = append(sizes, len(tasks))
 			return nil
 		}).WaitToFill(10 * time.Minute))
@@ -349,7 +349,7 @@ func TestDrainWaitsForFullBatch(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		ran, took := len(runnertest.Drain(t, r)), time.Since(began).Round(time.Second)
+		ran, took := len(runnertest.RunDue(t, r)), time.Since(began).Round(time.Second)
 		if fmt.Sprint(sizes) != "[3 1]" || ran != 4 || took != 10*time.Minute {
 			t.Errorf("got %d tasks in batches of %v after %v, want 4 in batches of 3 and 1 after 10m0s", ran, sizes, took)
 		}

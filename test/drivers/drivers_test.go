@@ -54,9 +54,9 @@ func TestTransactionOfAnotherDriverIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, call := range map[string]func(tx *sql.Tx) error{
-		"EnqueueTx": func(tx *sql.Tx) error { _, err := r.EnqueueTx(ctx, tx, quick.With(nil)); return err },
-		"AddTx":     func(tx *sql.Tx) error { _, err := r.AddTx(ctx, tx, quick.With(nil)); return err },
-		"GetTx":     func(tx *sql.Tx) error { _, err := r.GetTx(ctx, tx, task.ID); return err },
+		"EnqueueTx":     func(tx *sql.Tx) error { _, err := r.EnqueueTx(ctx, tx, quick.With(nil)); return err },
+		"EnqueueManyTx": func(tx *sql.Tx) error { _, err := r.EnqueueManyTx(ctx, tx, quick.With(nil)); return err },
+		"GetTx":         func(tx *sql.Tx) error { _, err := r.GetTx(ctx, tx, task.ID); return err },
 		"CancelTx": func(tx *sql.Tx) error {
 			_, err := r.CancelTx(ctx, tx, []int64{task.ID}, runner.CancelOptions{})
 			return err

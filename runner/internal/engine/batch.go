@@ -42,7 +42,7 @@ func (e *Engine) leaveBatch(a *attempt) {
 func (o *Options) maxRunning() int {
 	size := 1
 	for _, h := range o.Handlers {
-		size = max(size, h.BatchSize)
+		size = max(size, h.BulkSize)
 	}
 	return o.Concurrency * size
 }
@@ -53,7 +53,7 @@ func (e *Engine) makeBatches(attempts []*attempt) {
 	type key struct{ job, queue string }
 	var open map[key]*batch
 	for _, a := range attempts {
-		limit := e.o.Handlers[a.task.Job].BatchSize
+		limit := e.o.Handlers[a.task.Job].BulkSize
 		if limit < 1 {
 			continue
 		}

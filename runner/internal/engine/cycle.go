@@ -188,7 +188,7 @@ func (e *Engine) queueSlots() map[string]int {
 
 	free := map[string]int{}
 	for _, q := range e.o.Queues {
-		free[q.Queue] = cmp.Or(q.Max, e.o.Concurrency)
+		free[q.Name] = cmp.Or(q.Max, e.o.Concurrency)
 	}
 
 	e.mu.Lock()

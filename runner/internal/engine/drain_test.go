@@ -13,7 +13,7 @@ import (
 func TestAbandonedBatchFreesItsSlotOnce(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, _ *atomic.Int64) {
 		h := o.Handlers["work"]
-		h.BatchSize = 3
+		h.BulkSize = 3
 		o.Handlers["work"] = h
 		e := newEngine(t, o)
 		attempts := e.add([]jobs.Task{

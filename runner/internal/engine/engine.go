@@ -200,7 +200,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	claimed := make([]db.ClaimJob, 0, len(o.Handlers))
 	for _, job := range slices.Sorted(maps.Keys(o.Handlers)) {
 		h := o.Handlers[job]
-		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: h.MaxAttempts, Batch: h.BatchSize, Wait: h.BatchWait})
+		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: h.MaxAttempts, Batch: h.BulkSize, Wait: h.BulkWait})
 	}
 
 	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: BootID(), PID: os.Getpid(), Namespace: pidNamespace(),

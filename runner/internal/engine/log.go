@@ -21,7 +21,7 @@ func (e *Engine) logReady() {
 	if e.o.Queues != nil {
 		var names []string
 		for _, q := range e.o.Queues {
-			names = append(names, q.Queue)
+			names = append(names, q.Name)
 		}
 		queues = strings.Join(names, ",")
 	}

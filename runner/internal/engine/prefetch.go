@@ -73,7 +73,7 @@ func (e *Engine) prefetch(ends []db.Finish, at time.Time) int {
 // mayPrefetch reports whether the options allow the worker to prefetch.
 func (o *Options) mayPrefetch() bool {
 	for _, h := range o.Handlers {
-		if h.BatchSize > 0 {
+		if h.BulkSize > 0 {
 			return false
 		}
 	}
