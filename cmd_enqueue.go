@@ -82,7 +82,7 @@ MORE EXAMPLES
 UNIQUE KEYS
 A task holds its unique key until it finishes. While a task holds the key,
 enqueue adds no second task, prints the id of the task that holds the key, and
-says so on stderr.
+says so on stderr. With --job, the key belongs to the job: lists show JOB#KEY.
 With --unique-for DUR, a task holds its key for at least DUR after the enqueue,
 even if the task has finished and a worker has deleted it (work --keep). So you
 can repeat an enqueue with --unique-for after an error: the task is added only
@@ -311,7 +311,7 @@ func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enque
 func noteKept(ctx context.Context, r *runner.Runner, p *ui.Printer, id int64) (jobs.State, error) {
 	say := p.Tell // the record has the key "enqueued"
 	t, err := r.Get(ctx, id)
-	until := t.CreatedAt.Add(t.UniqueFor) // a later enqueue that replaced the task holds the key for longer
+	until := t.CreatedAt.Add(t.Unique.For) // a later enqueue that replaced the task holds the key for longer
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
 		say("task %d was deleted, but holds this key for its --unique-for: nothing was added", id)

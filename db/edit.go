@@ -128,6 +128,7 @@ func editOf(t *jobs.Task, copied jobs.Task, now time.Time, options []jobs.Option
 	if s.Err != nil {
 		return e, s.Err
 	}
+	taskspec.ResolveKey(s)
 	if s.In != 0 && s.RunAt.Equal(was.RunAt) {
 		s.RunAt = time.Time{} // In replaces the due time
 	}

@@ -146,7 +146,7 @@ func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 
 	task := taskspec.NewTask(spec, now)
 	held, err := t.heldBy(spec, task.UniqueKey, now)
-	if err != nil || held != 0 && !spec.Replace {
+	if err != nil || held != 0 && !spec.Unique.Replace {
 		return jobs.Enqueued{ID: held, Kept: true}, err
 	}
 

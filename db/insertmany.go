@@ -76,7 +76,7 @@ func (t *tx) plainValues() int {
 // or changes other rows, it has a value for another column, or it begins a
 // batch.
 func needsOwnInsert(spec jobs.Spec) bool {
-	return spec.UniqueKey != "" || spec.UniqueArgs || len(spec.Input) > 0 || taskspec.Ordered(&spec) || spec.Schedule != "" ||
+	return spec.UniqueKey != "" || spec.Unique.Args || len(spec.Input) > 0 || taskspec.Ordered(&spec) || spec.Schedule != "" ||
 		!spec.Tick.IsZero() ||
 		spec.Batch == jobs.NewBatch
 }

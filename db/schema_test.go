@@ -79,7 +79,6 @@ func TestEveryStateInSQLExists(t *testing.T) {
 func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	text := schemaText(t)
 	for column, limit := range map[string]int{"args": taskspec.MaxArgs, "env": taskspec.MaxEnv, "label": taskspec.MaxText,
-		"unique_key": taskspec.MaxText,
 		"lane":       taskspec.MaxText,
 		"created_by": taskspec.MaxText, "retry_on": taskspec.MaxCodes, "cwd": taskspec.MaxPath, "env_file": taskspec.MaxPath,
 		"input": taskspec.MaxInput} {
@@ -90,6 +89,7 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	for want, of := range map[string]any{
 		"length(NEW.queue) > %d":                              taskspec.MaxName,
 		"length(NEW.job) > %d":                                taskspec.MaxName,
+		"length(CAST(key AS BLOB)) > %d":                      taskspec.MaxText,
 		"NEW.timeout NOT BETWEEN 1 AND %d":                    taskspec.MaxDelay.Milliseconds(),
 		"NEW.backoff_max NOT BETWEEN 0 AND %d":                taskspec.MaxDelay.Milliseconds(),
 		"CHECK (length(data) <= %d)":                          taskspec.MaxInput,

@@ -11,8 +11,11 @@ import (
 	"example.com/runner/jobs"
 )
 
+var replaceKey = jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true})
+
 func uniqueCommand(word string, options ...jobs.Option) jobs.Spec {
-	return jobs.Command{Argv: []string{word}, Input: []byte(word)}.With(append(options, jobs.UniqueReplace("k"))...)
+	options = append(options, replaceKey)
+	return jobs.Command{Argv: []string{word}, Input: []byte(word)}.With(options...)
 }
 
 func TestReplaceChangesEverySettingOfTaskThatHasNotStarted(t *testing.T) {
@@ -21,7 +24,7 @@ func TestReplaceChangesEverySettingOfTaskThatHasNotStarted(t *testing.T) {
 	first := uniqueCommand("a", jobs.Label("old"), jobs.Timeout(time.Hour))
 	second := jobs.Command{Argv: []string{"b"}, Path: "/bin/b", Dir: "/srv", Env: map[string]string{"A": "1"}, EnvFile: "/e",
 		Input: []byte("in")}.With(
-		jobs.Queue("q"), jobs.Priority(-7), jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), jobs.UniqueReplace("k"), jobs.MaxAttempts(4),
+		jobs.Queue("q"), jobs.Priority(-7), jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), replaceKey, jobs.MaxAttempts(4),
 		jobs.MaxLosses(2),
 		jobs.KillAfter(0), jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: time.Second, Max: time.Hour}),
 		jobs.RetryOn("75"),

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -68,7 +69,7 @@ func (t *tx) heldBy(spec *jobs.Spec, key string, now time.Time) (int64, error) {
 	}
 
 	id, err := t.holder(key, now)
-	if err != nil || id == 0 || !spec.UntilStart {
+	if err != nil || id == 0 || !spec.Unique.UntilStart {
 		return id, err
 	}
 
@@ -80,19 +81,19 @@ func (t *tx) heldBy(spec *jobs.Spec, key string, now time.Time) (int64, error) {
 }
 
 // holdKey stores how long a task holds its unique key after it has finished:
-// until UniqueFor has passed since CreatedAt, or while it is in one of its
-// UniqueStates. Without these options holdKey stores nothing. A replacement
+// until Unique.For has passed since CreatedAt, or while it is in one of
+// Unique.States. Without these options holdKey stores nothing. A replacement
 // passes its own time, and not that of the old task, so that its caller can
-// repeat it for the whole of UniqueFor.
+// repeat it for the whole of Unique.For.
 func (t *tx) holdKey(task *jobs.Task) error {
-	if task.UniqueFor <= 0 && task.UniqueStates == "" {
+	if task.Unique.For <= 0 && len(task.Unique.States) == 0 {
 		return nil
 	}
 	var at int64
-	if task.UniqueFor > 0 {
-		at = task.CreatedAt.Add(task.UniqueFor).UnixMilli()
+	if task.Unique.For > 0 {
+		at = task.CreatedAt.Add(task.Unique.For).UnixMilli()
 	}
-	return t.run(holdKey, task.UniqueKey, task.ID, at, task.UniqueStates)
+	return t.run(holdKey, task.UniqueKey, task.ID, at, (*taskspec.States)(&task.Unique.States).String())
 }
 
 // retakeKey writes the row of the unique key of a retried task again. Another

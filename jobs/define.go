@@ -83,7 +83,7 @@ func (f Func[In]) check(task Task) error {
 		return nil
 	}
 	return &Error{Kind: ErrInvalid, What: fmt.Sprintf("task %d is of job %s, not %s", task.ID, task.Job, f.job),
-		Hint: "the Func of its job (a unique key is shared by all jobs)"}
+		Hint: "the Func of its job"}
 }
 
 func (f Func[In]) args(task Task) (In, error) {

@@ -42,7 +42,7 @@ func ExampleOnEnd() {
 
 // A completed task holds its key until it is deleted, so Ann gets one mail. A
 // failed task frees its key, so the same mail can be enqueued again.
-func ExampleUniqueStates() {
+func ExampleUniqueWith_states() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
@@ -50,7 +50,8 @@ func ExampleUniqueStates() {
 		fmt.Println("to", mail.To)
 		return nil
 	}))
-	welcome := SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann"), jobs.UniqueStates(jobs.Completed))
+	welcome := SendEmail.With(Email{To: "ann@example.com"},
+		jobs.UniqueWith("welcome ann", jobs.UniqueOptions{States: []jobs.State{jobs.Completed}}))
 	for range 2 {
 		task, err := r.Enqueue(ctx, welcome)
 		fmt.Println(task.ID, task.State, task.Kept, err)
@@ -66,12 +67,12 @@ func ExampleUniqueStates() {
 
 // While a task waits or runs, another task of its job with the same arguments
 // is not added.
-func ExampleUniqueArgs() {
+func ExampleUniqueWith_args() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
 	for _, number := range []int{7, 7, 8} {
-		task, err := r.Enqueue(ctx, MakeInvoice.With(Invoice{Number: number}, jobs.UniqueArgs()))
+		task, err := r.Enqueue(ctx, MakeInvoice.With(Invoice{Number: number}, jobs.UniqueWith("", jobs.UniqueOptions{Args: true})))
 		fmt.Println(task.ID, task.Kept, err)
 	}
 	// Output:

@@ -17,8 +17,7 @@ type Options struct {
 	RetryOn     Codes
 	OutputLimit int64 // number of bytes of an attempt's output that are stored
 
-	UniqueFor    time.Duration // minimum time for which the task holds its unique key after the enqueue; 0 for none
-	UniqueStates string        // finished states in which the task holds its unique key, separated by commas; see UniqueStates
+	Unique UniqueOptions // a Task has only For and States
 
 	LeaveChildren bool // whether processes of the command live on after the command has exited by itself
 

@@ -37,9 +37,6 @@ type Spec struct {
 	DependsOnAny []int64 // tasks that must finish first, in whatever state
 	Lane         string
 	UniqueKey    string
-	Replace      bool          // whether the option UniqueReplace was given
-	UntilStart   bool          // whether the option UniqueUntilStart was given
-	UniqueArgs   bool          // whether the option UniqueArgs was given
 	Paused       bool          // whether the option Paused was given
 	RunAt        time.Time     // due time; zero for now. Set RunAt or In, not both
 	In           time.Duration // delay between enqueueing and the due time

@@ -92,7 +92,7 @@ func TestKeyWithHourAddsOneTaskEachHour(t *testing.T) {
 		var kept []bool
 		for range 5 { // at 00:00, 00:25, 00:50, 01:15 and 01:40
 			key := time.Now().UTC().Format("2006-01-02T15")
-			kept = append(kept, runnerkit.Enqueue(t, r, quick.With(nil, jobs.Unique(key), jobs.UniqueFor(time.Hour))).Kept)
+			kept = append(kept, runnerkit.Enqueue(t, r, quick.With(nil, jobs.UniqueWith(key, jobs.UniqueOptions{For: time.Hour}))).Kept)
 			runnertest.RunDue(t, r)
 			runnertest.Advance(t, 25*time.Minute)
 		}

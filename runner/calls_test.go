@@ -136,7 +136,7 @@ func TestEnqueueReturnsTaskThatGetReturns(t *testing.T) {
 			jobs.Timeout(time.Second)),
 		"at":      quick.With(nil, jobs.At(time.Now().Add(time.Hour+time.Nanosecond).In(zone)), jobs.ExpiresIn(time.Hour)),
 		"in":      quick.With(nil, jobs.In(time.Minute+time.Microsecond)),
-		"unique":  quick.With(nil, jobs.Unique("k"), jobs.UniqueFor(time.Hour)),
+		"unique":  quick.With(nil, jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour})),
 		"command": jobs.Shell("true").With(),
 	} {
 		task, err := r.Enqueue(t.Context(), spec)

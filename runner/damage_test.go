@@ -76,12 +76,12 @@ func TestClaimWithLostConfirmationIsReleasedAtNextHeartbeat(t *testing.T) {
 	})
 }
 
-// TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueFor calls Enqueue again
+// TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueKey calls Enqueue again
 // after a call that returned an error, and once more after the task has
 // completed. With jobs.Unique alone, the last call would add a second task.
-func TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueFor(t *testing.T) {
+func TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueKey(t *testing.T) {
 	onFakeTimeAndDisk(t, nil, func(f *fakeTimeTest) {
-		spec := work.With("x", jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+		spec := work.With("x", jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour}))
 		f.failCommit(1)
 		if task, err := f.Enqueue(f.Context(), spec); err == nil {
 			f.Errorf("got no error and task %d, want an error", task.ID)

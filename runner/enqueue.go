@@ -29,7 +29,7 @@ type Enqueued = jobs.Enqueued
 // lock of the file, the error is jobs.ErrBusy, or the cause of ctx if ctx ends.
 // After these errors Enqueue has added no task. After any other error the task
 // may exist nevertheless, and it may even have finished. To repeat such a call
-// safely, give the Spec a unique key and jobs.UniqueFor with a time that is
+// safely, give the Spec a unique key with UniqueOptions.For, a time that is
 // longer than all your repetitions take. Then all calls together add one task.
 // With jobs.Unique alone, a repeated call adds a second task if the first one
 // has finished.

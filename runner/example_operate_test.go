@@ -293,14 +293,15 @@ func ExampleRunner_AddCursor() {
 }
 
 // A call of Enqueue that returned an error may nevertheless have added the
-// task. With UniqueFor a program can safely repeat the call.
+// task. With UniqueOptions.For a program can safely repeat the call.
 func ExampleRunner_Enqueue_repeated() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
 	r.Register(SendEmail.Handler(func(context.Context, Email) error { return nil }))
 	for range 2 {
-		task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann"), jobs.UniqueFor(24*time.Hour)))
+		task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"},
+			jobs.UniqueWith("welcome ann", jobs.UniqueOptions{For: 24 * time.Hour})))
 		fmt.Println(task.ID, task.State, task.Kept, err)
 		if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 			log.Fatal(err)

@@ -216,7 +216,9 @@ func enqueueKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 	for name, enqueue := range ways {
 		calls[name+" ErrInvalid"] = func() error { return enqueue(jobs.Spec{Job: "no name!"}) }
 		calls[name+" ErrNotFound"] = func() error { return enqueue(quick.With(nil, jobs.DependsOn(99))) }
-		calls[name+" ErrConflict"] = func() error { return enqueue(quick.With(nil, jobs.UniqueReplace("k"), jobs.DependsOn(holder.ID))) }
+		calls[name+" ErrConflict"] = func() error {
+			return enqueue(quick.With(nil, jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true}), jobs.DependsOn(holder.ID)))
+		}
 	}
 	edit := func(id int64, change jobs.Option) func() error {
 		return func() error { _, err := r.Edit(ctx, id, change); return err }

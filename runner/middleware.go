@@ -51,7 +51,7 @@ type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
 // the order of the middleware: in Enqueue, EnqueueMany, EnqueueSeq, EnqueueTx,
 // EnqueueManyTx, RunSchedule and at the ticks of schedules in Work. It also
 // runs for a task that the call then does not add, because another task holds
-// the unique key. jobs.UniqueArgs uses the arguments as they were before the
+// the unique key. UniqueOptions.Args uses the arguments as they were before the
 // middleware changed them. The middleware does not run for tasks that other
 // processes add, for hooks, and for retries.
 //
@@ -86,7 +86,7 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 
 	// compute the unique key from the original arguments: middleware that
 	// encrypts them may return another text each time
-	taskspec.ResolveUniqueArgs(spec)
+	taskspec.ResolveKey(spec)
 	metadata := make(map[string]string, len(spec.Metadata)+1)
 	maps.Copy(metadata, spec.Metadata)
 	spec.Metadata = metadata

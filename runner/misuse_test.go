@@ -76,7 +76,7 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 			return err
 		},
 		"empty unique key of a command": func() error {
-			_, err := r.Enqueue(t.Context(), jobs.Shell("true").With(jobs.UniqueReplace("")))
+			_, err := r.Enqueue(t.Context(), jobs.Shell("true").With(jobs.UniqueWith("", jobs.UniqueOptions{Replace: true})))
 			return err
 		},
 	} {

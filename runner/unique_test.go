@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-func TestUniqueArgsUsesArgumentsBeforeMiddleware(t *testing.T) {
+func TestUniqueKeyUsesArgumentsBeforeMiddleware(t *testing.T) {
 	r := runnertest.New(t)
 	calls := 0
 	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
@@ -23,7 +23,7 @@ func TestUniqueArgsUsesArgumentsBeforeMiddleware(t *testing.T) {
 		return nil
 	})
 	for i, want := range []bool{false, true} {
-		task, err := r.Enqueue(t.Context(), jobs.NewSpec("f", jobs.UniqueArgs()))
+		task, err := r.Enqueue(t.Context(), jobs.NewSpec("f", jobs.UniqueWith("", jobs.UniqueOptions{Args: true})))
 		if err != nil || task.Kept != want {
 			t.Errorf("call %d: got kept %v and error %v, want %v and none", i, task.Kept, err, want)
 		}
@@ -34,30 +34,64 @@ func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
 	r := runnertest.New(t)
 	long := strings.Repeat("k", taskspec.MaxText)
 	for name, options := range map[string][]jobs.Option{
-		"UniqueFor without a key":        {jobs.UniqueFor(time.Hour)},
-		"UniqueStates without a key":     {jobs.UniqueStates(jobs.Completed)},
-		"no state":                       {jobs.Unique("k"), jobs.UniqueStates()},
-		"an unfinished state":            {jobs.Unique("k"), jobs.UniqueStates(jobs.Completed, jobs.Running)},
-		"a negative time":                {jobs.Unique("k"), jobs.UniqueFor(-1)},
-		"a long key with a hash of args": {jobs.Unique(long), jobs.UniqueArgs()},
-		"an empty key beside UniqueArgs": {jobs.Unique(""), jobs.UniqueArgs()},
+		"a time without a key":           {jobs.UniqueWith("", jobs.UniqueOptions{For: time.Hour})},
+		"states without a key":           {jobs.UniqueWith("", jobs.UniqueOptions{States: []jobs.State{jobs.Completed}})},
+		"an unfinished state":            {jobs.UniqueWith("k", jobs.UniqueOptions{States: []jobs.State{jobs.Completed, jobs.Running}})},
+		"a negative time":                {jobs.UniqueWith("k", jobs.UniqueOptions{For: -1})},
+		"a long key with a hash of args": {jobs.UniqueWith(long, jobs.UniqueOptions{Args: true})},
+		"an empty key":                   {jobs.Unique("")},
+		"a long key with its job":        {jobs.Unique(long[1:])},
 	} {
 		if _, err := r.Enqueue(t.Context(), jobs.NewSpec("f", options...)); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("%s: got error %v, want %v", name, err, jobs.ErrInvalid)
 		}
 	}
-	schedule := jobs.Schedule{Name: "s", Cron: "@daily", Spec: jobs.NewSpec("f", jobs.UniqueArgs(), jobs.UniqueFor(time.Hour))}
+	keyed := jobs.NewSpec("f", jobs.UniqueWith("", jobs.UniqueOptions{Args: true, For: time.Hour}))
+	schedule := jobs.Schedule{Name: "s", Cron: "@daily", Spec: keyed}
 	if err := r.SetSchedule(t.Context(), schedule); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("schedule: got error %v, want %v", err, jobs.ErrInvalid)
 	}
-	longest := jobs.NewSpec("f", jobs.Unique(long[:130]), jobs.UniqueArgs())
-	if _, err := r.Enqueue(t.Context(), longest); err != nil {
-		t.Errorf("the longest key: got error %v, want none", err)
+	for _, longest := range []jobs.Spec{
+		jobs.NewSpec("f", jobs.UniqueWith(long[:165], jobs.UniqueOptions{Args: true})),
+		jobs.NewSpec("f", jobs.Unique(long[:198])),
+		jobs.NewSpec("f", jobs.UniqueWith(long, jobs.UniqueOptions{Global: true})),
+		jobs.Shell("true").With(jobs.Unique(long)),
+	} {
+		if task, err := r.Enqueue(t.Context(), longest); err != nil || len(task.UniqueKey) != taskspec.MaxText {
+			t.Errorf("the longest key: got %d bytes and error %v, want %d", len(task.UniqueKey), err, taskspec.MaxText)
+		}
+	}
+}
+
+// The receipt is neither dropped nor answered with the welcome mail.
+func TestKeyOfAnotherJobKeepsNoTaskOut(t *testing.T) {
+	r := runnertest.New(t)
+	welcome, receipt := jobs.Define[string]("mail"), jobs.Define[string]("mail:welcome")
+	for _, c := range []struct {
+		spec jobs.Spec
+		key  string
+		kept bool
+	}{
+		{welcome.With("", jobs.Unique("user-42")), "mail#user-42", false},
+		{receipt.With("", jobs.Unique("user-42")), "mail:welcome#user-42", false},
+		{welcome.With("", jobs.Unique("welcome:user-42")), "mail#welcome:user-42", false},
+		{jobs.Shell("true").With(jobs.Unique("user-42")), "user-42", false},
+		{welcome.With("", jobs.Unique("user-42")), "mail#user-42", true},
+		{welcome.With("", jobs.Unique("mail#user-42")), "mail#user-42", true},
+		{receipt.With("", jobs.UniqueWith("user-42", jobs.UniqueOptions{Global: true})), "user-42", true},
+		{receipt.With("", jobs.UniqueWith("all", jobs.UniqueOptions{Global: true})), "all", false},
+		{welcome.With("", jobs.UniqueWith("all", jobs.UniqueOptions{Global: true})), "all", true},
+	} {
+		task, err := r.Enqueue(t.Context(), c.spec)
+		if err != nil || task.UniqueKey != c.key || task.Kept != c.kept {
+			t.Errorf("%s %q: got key %q, kept %v and error %v, want %q and %v", c.spec.Job, c.spec.UniqueKey, task.UniqueKey,
+				task.Kept, err, c.key, c.kept)
+		}
 	}
 }
 
 // A function that enqueues itself under its own key goes on with
-// UniqueUntilStart.
+// UntilStart.
 func TestFunctionEnqueuesItselfUnderItsOwnKey(t *testing.T) {
 	r := runnertest.New(t)
 	job := jobs.Define[int]("again")
@@ -65,10 +99,10 @@ func TestFunctionEnqueuesItselfUnderItsOwnKey(t *testing.T) {
 		if n == 3 {
 			return nil
 		}
-		_, err := r.Enqueue(ctx, job.With(n+1, jobs.UniqueUntilStart("k")))
+		_, err := r.Enqueue(ctx, job.With(n+1, jobs.UniqueWith("k", jobs.UniqueOptions{UntilStart: true})))
 		return err
 	}))
-	if _, err := r.Enqueue(t.Context(), job.With(1, jobs.UniqueUntilStart("k"))); err != nil {
+	if _, err := r.Enqueue(t.Context(), job.With(1, jobs.UniqueWith("k", jobs.UniqueOptions{UntilStart: true}))); err != nil {
 		t.Fatal(err)
 	}
 	runnertest.RunDue(t, r)

@@ -101,7 +101,8 @@ func Run(t *testing.T, open func(testing.TB) *db.DB) {
 		"control": controls, "waiting": waits, "pause": pauses, "prune": prunes, "output": outputs, "step": steps, "list": lists,
 		"bounded list": boundedLists,
 		"commit":       commits, "transaction": transactions,
-		"plain SQL": plains, "fields": fieldTests, "foreign rows": foreigners, "order": orders, "unique": uniques, "drawing": drawings} {
+		"plain SQL": plains, "fields": fieldTests, "foreign rows": foreigners, "order": orders, "unique": uniques,
+		"unique keys of jobs": uniqueJobs, "drawing": drawings} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range tests {
 				t.Run(name, func(t *testing.T) {

@@ -111,7 +111,7 @@ func (m *orderModel) add(t *rapid.T) {
 	}
 	after, any := m.drawIDs(t, "after", 2), m.drawIDs(t, "any", 1)
 	if rapid.IntRange(0, 4).Draw(t, "replaces") == 0 {
-		options = append(options, jobs.UniqueReplace("key"))
+		options = append(options, jobs.UniqueWith("key", jobs.UniqueOptions{Replace: true}))
 	}
 	id, err := m.orderStore.tryAdd(append(options, jobs.DependsOn(after...), jobs.DependsOnAny(any...))...)
 	if errors.Is(err, jobs.ErrConflict) { // replacing the task with this key would make an older task depend on a newer one

@@ -17,7 +17,12 @@ import (
 // and one loss if the state permits it.
 func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	s.Helper()
-	job := "control." + string(state)
+	return s.inStateOf("control."+string(state), state, options...)
+}
+
+// inStateOf is inState with the job of the task.
+func (s *store) inStateOf(job string, state jobs.State, options ...jobs.Option) int64 {
+	s.Helper()
 	options = append([]jobs.Option{jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{Delay: time.Hour})}, options...)
 	id := s.insert(functionSpec(job, options...))[0]
 	w := s.worker(job)
@@ -219,7 +224,7 @@ var controls = group{
 	},
 	"a retry with a taken unique key does not change the task": func(s *store) {
 		id := s.inState(jobs.Failed, jobs.Unique("k"))
-		other := s.insert(functionSpec("f", jobs.Unique("k")))[0]
+		other := s.insert(functionSpec("control.failed", jobs.Unique("k")))[0]
 		before := s.get(id)
 		if m := s.apply(db.Retry(s.now, s.now, false), id)[0]; m !=
 			(jobs.ActionResult{ID: id, State: jobs.Failed,

@@ -241,7 +241,7 @@ var dues = group{
 		first := s.insert(commandSpec())[0]
 		after, paused := s.insert(commandSpec(jobs.DependsOn(first)))[0], s.insert(commandSpec(jobs.Paused()))[0]
 		later := s.insert(commandSpec(jobs.DependsOn(first), jobs.In(time.Minute)))[0]
-		edited, key := s.insert(commandSpec())[0], commandSpec(jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+		edited, key := s.insert(commandSpec())[0], commandSpec(jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour}))
 		s.insert(key)
 		again := s.insert(commandSpec(jobs.DependsOn(first)))[0]
 		s.apply(db.Cancel("", false, s.now), again)

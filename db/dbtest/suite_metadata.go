@@ -30,7 +30,7 @@ func (s *store) addInEachWay() (ids []int64) {
 	ids = append(ids, s.number(`SELECT max(id) FROM tasks`))
 	s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)
 	held := s.insert(functionSpec("f", jobs.Unique("k")))
-	replaced := s.try(jobs.UniqueReplace("k"), tenant("a"))
+	replaced := s.try(jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true}), tenant("a"))
 	if !replaced.Replaced || replaced.ID != held[0] {
 		s.Fatalf("got %+v, want task %d replaced", replaced, held[0])
 	}
@@ -62,10 +62,10 @@ var metadataTests = group{
 		s.edit(id, tenant("b"))
 		s.wantTenant("a")
 		s.wantTenant("b", id)
-		s.try(tenant("c"), jobs.UniqueReplace("k"))
+		s.try(tenant("c"), jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true}))
 		s.wantTenant("b")
 		s.wantTenant("c", id)
-		s.try(jobs.UniqueReplace("k"))
+		s.try(jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true}))
 		s.wantTenant("c")
 	},
 	"counts search by metadata": func(s *store) {

@@ -68,6 +68,8 @@ func plainValue(s *store, field any) any {
 		return time.Time(*value).UnixMilli()
 	case *taskspec.Data:
 		return []byte(*value)
+	case *taskspec.States:
+		return value.String()
 	case *taskspec.Flag:
 		if *value {
 			return int64(1)

@@ -102,12 +102,12 @@ var errBad = errors.New("bad")
 func replaceTask(s *store) {
 	w := newOrderStore(s)
 	a, b := w.add(), w.add()
-	id := w.add(jobs.UniqueReplace("k"), jobs.Lane("l"))
+	id := w.add(jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true}), jobs.Lane("l"))
 	next := w.add(jobs.Lane("l"))
 	w.wantState(next, jobs.Blocked)
 	same := func(options ...jobs.Option) {
 		s.Helper()
-		if got := w.add(append(options, jobs.UniqueReplace("k"))...); got != id {
+		if got := w.add(append(options, jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true}))...); got != id {
 			s.Fatalf("got task %d, want %d", got, id)
 		}
 	}
@@ -125,7 +125,8 @@ func replaceTask(s *store) {
 	follower := w.add(jobs.DependsOn(id))
 	for _, newer := range []int64{follower, id} {
 		before := w.get(id)
-		if _, err := w.tryAdd(jobs.UniqueReplace("k"), jobs.DependsOn(newer)); !errors.Is(err, jobs.ErrConflict) ||
+		key := jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true})
+		if _, err := w.tryAdd(key, jobs.DependsOn(newer)); !errors.Is(err, jobs.ErrConflict) ||
 			!equal(before, w.get(id)) {
 			s.Fatalf("got error %v, before %+v; want error %v, %+v", err, before, jobs.ErrConflict, w.get(id))
 		}

@@ -155,7 +155,7 @@ var transactions = group{
 		}
 	},
 	"a refused replacement leaves the old task as it was, even if the transaction is committed": func(s *store) {
-		key := jobs.UniqueReplace("k")
+		key := jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true})
 		old := s.insert(job.With("old", key, jobs.DependsOn(s.insert(functionSpec("first"))...)))[0]
 		want := s.get(old)
 		spec := job.With("new", key, jobs.DependsOn(s.insert(functionSpec("later"))...))

@@ -3,6 +3,7 @@ package dbtest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,11 +51,11 @@ func (s *store) pruneKeys() {
 }
 
 var uniques = group{
-	"UniqueFor holds the key after the end and after the deletion of the task": func(s *store) {
-		id := s.inState(jobs.Completed, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+	"For holds the key after the end and after the deletion of the task": func(s *store) {
+		id := s.inStateOf("f", jobs.Completed, jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour}))
 		s.sleep(time.Hour - time.Millisecond)
 		s.wantKept(id, jobs.Unique("k"))
-		s.wantKept(id, jobs.Unique("k"), jobs.UniqueFor(2*time.Hour))
+		s.wantKept(id, jobs.UniqueWith("k", jobs.UniqueOptions{For: 2 * time.Hour}))
 		s.pruneAll(db.Prune{Before: s.now})
 		s.pruneKeys()
 		if got := s.get(id); got.ID != 0 {
@@ -62,25 +63,25 @@ var uniques = group{
 		}
 
 		s.wantKept(id, jobs.Unique("k"))
-		s.wantKept(id, jobs.UniqueReplace("k"))
+		s.wantKept(id, jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true}))
 		s.wantAdded(jobs.Unique("other"))
 		s.sleep(time.Millisecond)
 		s.wantAdded(jobs.Unique("k"))
 	},
-	"UniqueFor does not free the key of an unfinished task": func(s *store) {
-		id := s.wantAdded(jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+	"For does not free the key of an unfinished task": func(s *store) {
+		id := s.wantAdded(jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour}))
 		s.sleep(2 * time.Hour)
 		s.pruneKeys()
 		if n := s.keyRows(); n != 0 {
 			s.Errorf("got %d rows of keys, want none", n)
 		}
-		s.wantKept(id, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+		s.wantKept(id, jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour}))
 	},
-	"UniqueUntilStart takes the key from a running task": func(s *store) {
-		w, again := s.worker(), jobs.UniqueUntilStart("k")
+	"UntilStart takes the key from a running task": func(s *store) {
+		w, again := s.worker("f"), jobs.UniqueWith("k", jobs.UniqueOptions{UntilStart: true})
 		add := func() jobs.Enqueued {
 			s.Helper()
-			return must(s.Insert(s.Context(), []jobs.Spec{commandSpec(again, jobs.MaxAttempts(2))}, s.now))(s)[0]
+			return must(s.Insert(s.Context(), []jobs.Spec{functionSpec("f", again, jobs.MaxAttempts(2))}, s.now))(s)[0]
 		}
 		first := add().ID
 		s.wantKept(first, again) // it has not started
@@ -99,27 +100,27 @@ var uniques = group{
 		s.wantTask(second.ID, jobs.Retrying, jobs.ReasonError)
 		s.wantKept(second.ID, again) // a task that waits for its next attempt keeps its key
 
-		held := s.inState(jobs.Running, jobs.Unique("for"), jobs.UniqueFor(time.Hour))
-		s.wantKept(held, jobs.UniqueUntilStart("for"))
+		held := s.inStateOf("f", jobs.Running, jobs.UniqueWith("for", jobs.UniqueOptions{For: time.Hour}))
+		s.wantKept(held, jobs.UniqueWith("for", jobs.UniqueOptions{UntilStart: true}))
 		s.sleep(time.Hour)
-		s.wantAdded(jobs.UniqueUntilStart("for"))
+		s.wantAdded(jobs.UniqueWith("for", jobs.UniqueOptions{UntilStart: true}))
 	},
-	"UniqueStates holds the key in the named states only": func(s *store) {
+	"States hold the key in the named states only": func(s *store) {
 		for _, state := range []jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled} {
 			for _, held := range []jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled} {
-				options := []jobs.Option{jobs.Unique(fmt.Sprint(state, held)), jobs.UniqueStates(held)}
-				id := s.inState(state, options...)
+				options := []jobs.Option{jobs.UniqueWith(fmt.Sprint(state, held), jobs.UniqueOptions{States: []jobs.State{held}})}
+				id := s.inStateOf("f", state, options...)
 				if held == state {
 					s.wantKept(id, options...)
 				} else {
-					s.wantAdded(options...)
+					s.apply(db.Cancel("", false, s.now), s.wantAdded(options...))
 				}
 			}
 		}
 	},
-	"UniqueStates ends with the deletion of the task": func(s *store) {
-		options := []jobs.Option{jobs.Unique("k"), jobs.UniqueStates(jobs.Failed, jobs.Completed)}
-		s.inState(jobs.Completed, options...)
+	"States end with the deletion of the task": func(s *store) {
+		options := []jobs.Option{jobs.UniqueWith("k", jobs.UniqueOptions{States: []jobs.State{jobs.Failed, jobs.Completed}})}
+		s.inStateOf("f", jobs.Completed, options...)
 		s.pruneAll(db.Prune{Before: s.now.Add(time.Millisecond)})
 		s.pruneKeys()
 		if n := s.keyRows(); n != 0 {
@@ -127,13 +128,13 @@ var uniques = group{
 		}
 		s.wantAdded(options...)
 	},
-	"UniqueFor and UniqueStates hold the key together": func(s *store) {
-		options := []jobs.Option{jobs.Unique("k"), jobs.UniqueStates(jobs.Completed), jobs.UniqueFor(time.Hour)}
-		id := s.inState(jobs.Failed, options...)
+	"For and States hold the key together": func(s *store) {
+		options := []jobs.Option{jobs.UniqueWith("k", jobs.UniqueOptions{States: []jobs.State{jobs.Completed}, For: time.Hour})}
+		id := s.inStateOf("f", jobs.Failed, options...)
 		s.wantKept(id, options...)
 		s.sleep(time.Hour)
 		s.pruneKeys()
-		done := s.inState(jobs.Completed, options...)
+		done := s.inStateOf("f", jobs.Completed, options...)
 		if done == id {
 			s.Fatalf("got task %d, want a new task after the time of the failed one", id)
 		}
@@ -143,16 +144,16 @@ var uniques = group{
 		s.wantKept(done, options...)
 	},
 	"Delete frees the key": func(s *store) {
-		id := s.inState(jobs.Completed, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+		id := s.inStateOf("f", jobs.Completed, jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour}))
 		s.apply(db.Delete(), id)
 		s.wantAdded(jobs.Unique("k"))
 		if n := s.keyRows(); n != 0 {
 			s.Errorf("got %d rows of keys, want none", n)
 		}
 	},
-	"UniqueArgs compares the arguments, and not their text": func(s *store) {
+	"Args compares the arguments, and not their text": func(s *store) {
 		try := func(job, args string, options ...jobs.Option) jobs.Enqueued {
-			spec := jobs.NewSpec(job, append(options, jobs.UniqueArgs())...)
+			spec := jobs.NewSpec(job, append([]jobs.Option{jobs.UniqueWith("", jobs.UniqueOptions{Args: true})}, options...)...)
 			spec.Args = []byte(args)
 			return must(s.Insert(s.Context(), []jobs.Spec{spec}, s.now))(s)[0]
 		}
@@ -163,20 +164,32 @@ var uniques = group{
 
 		for name, got := range map[string]jobs.Enqueued{"another job": try("g", `{"a":1,"b":[{"x":"<","y":null}]}`),
 			"other arguments": try("f", `{"a":1,"b":[{"x":"<","y":0}]}`), "a longer list": try("f", `[1,2]`), "list": try("f", `[1]`),
-			"a key": try("f", `{"a":1,"b":[{"x":"<","y":null}]}`, jobs.Unique("k")), "no arguments": try("f", ``)} {
+			"a key":        try("f", `{"a":1,"b":[{"x":"<","y":null}]}`, jobs.UniqueWith("k", jobs.UniqueOptions{Args: true})),
+			"no arguments": try("f", ``)} {
 			if got.Kept {
 				s.Errorf("%s: got %+v, want a new task", name, got)
 			}
 		}
 
-		if got := try("f", `null`, jobs.Unique("k")); got.Kept {
+		if got := try("f", `null`, jobs.UniqueWith("k", jobs.UniqueOptions{Args: true})); got.Kept {
 			s.Errorf("null with a key: got %+v, want a new task", got)
 		}
 	},
+	"Replace and UntilStart together": func(s *store) {
+		w, both := s.worker("f"), jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true, UntilStart: true})
+		id := s.wantAdded(both)
+		if got, want := s.try(both, jobs.Priority(9)), (jobs.Enqueued{ID: id, Replaced: true}); got != want {
+			s.Errorf("a waiting task: got %+v, want %+v", got, want)
+		}
+		s.claimOnly(w)
+		if next := s.wantAdded(both); next == id {
+			s.Errorf("a running task: got task %d, want a new one", next)
+		}
+	},
 	"the same key twice in one Insert adds one task": func(s *store) {
-		spec := functionSpec("f", jobs.UniqueArgs(), jobs.UniqueFor(time.Hour))
+		spec := functionSpec("f", jobs.UniqueWith("", jobs.UniqueOptions{Args: true, For: time.Hour}))
 		other := functionSpec("f")
-		follower := functionSpec("f", jobs.Unique("b"), jobs.UniqueFor(time.Hour))
+		follower := functionSpec("f", jobs.UniqueWith("b", jobs.UniqueOptions{For: time.Hour}))
 		follower.DependsOnEarlier = []int{2}
 		added := must(s.Insert(s.Context(), []jobs.Spec{spec, other, spec, follower}, s.now))(s)
 		if added[0].Kept || added[1].Kept || added[2] != (jobs.Enqueued{ID: added[0].ID, Kept: true}) || added[3].Kept {
@@ -193,9 +206,10 @@ var uniques = group{
 		}
 	},
 	"a replacement holds the key as the new settings say, and never shorter": func(s *store) {
-		id := s.wantAdded(jobs.UniqueReplace("k"), jobs.UniqueFor(2*time.Hour), jobs.Priority(1))
-		for i, options := range [][]jobs.Option{{jobs.UniqueReplace("k")}, {jobs.UniqueReplace("k"), jobs.UniqueFor(time.Hour)},
-			{jobs.UniqueReplace("k"), jobs.UniqueStates(jobs.Cancelled)}} {
+		id := s.wantAdded(jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true, For: 2 * time.Hour}), jobs.Priority(1))
+		for i, options := range [][]jobs.Option{{jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true})},
+			{jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true, For: time.Hour})},
+			{jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true, States: []jobs.State{jobs.Cancelled}})}} {
 			if got, want := s.try(options...), (jobs.Enqueued{ID: id, Replaced: true}); got != want {
 				s.Errorf("replacement %d: got %+v, want %+v", i, got, want)
 			}
@@ -203,13 +217,13 @@ var uniques = group{
 
 		s.apply(db.Cancel("", false, s.now), id)
 		s.sleep(time.Hour)
-		s.wantKept(id, jobs.UniqueReplace("k"))
+		s.wantKept(id, jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true}))
 		s.sleep(2 * time.Hour)
 		s.pruneKeys()
-		s.wantKept(id, jobs.UniqueReplace("k")) // the cancelled task still holds its key
+		s.wantKept(id, jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true})) // the cancelled task still holds its key
 	},
-	"a replacement holds the key for its UniqueFor after its own enqueue": func(s *store) {
-		options := []jobs.Option{jobs.UniqueReplace("k"), jobs.UniqueFor(time.Hour)}
+	"a replacement holds the key for its own time after its own enqueue": func(s *store) {
+		options := []jobs.Option{jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true, For: time.Hour})}
 		id := s.wantAdded(options...)
 		created := s.get(id).CreatedAt
 		s.sleep(40 * time.Minute)
@@ -229,9 +243,9 @@ var uniques = group{
 		s.wantAdded(options...)
 	},
 	"a retry of a task whose key another task holds is refused": func(s *store) {
-		options := []jobs.Option{jobs.Unique("k"), jobs.UniqueStates(jobs.Completed)}
-		first := s.inState(jobs.Failed, options...)
-		second := s.inState(jobs.Completed, options...)
+		options := []jobs.Option{jobs.UniqueWith("k", jobs.UniqueOptions{States: []jobs.State{jobs.Completed}})}
+		first := s.inStateOf("f", jobs.Failed, options...)
+		second := s.inStateOf("f", jobs.Completed, options...)
 		refused := jobs.ActionResult{ID: first, State: jobs.Failed, Taken: true}
 		if got := s.apply(db.Retry(s.now, s.now, false), first)[0]; got != refused {
 			s.Errorf("got %+v, want %+v", got, refused)
@@ -245,39 +259,40 @@ var uniques = group{
 			s.Errorf("a retry when the key is free: got %+v, want it done", got)
 		}
 
-		s.finish(s.worker("control.failed"), s.claimOnly(s.worker("control.failed")), taskspec.Outcome{})
+		s.finish(s.worker("f"), s.claimOnly(s.worker("f")), taskspec.Outcome{})
 		s.wantKept(first, options...) // the retried task has taken its key back
 	},
 	"an edit moves the hold to the new key": func(s *store) {
 		w := newOrderStore(s)
-		id := w.add(jobs.Unique("a"), jobs.UniqueFor(time.Hour))
-		done := w.add(jobs.Unique("b"), jobs.UniqueFor(time.Hour))
+		id := w.add(jobs.UniqueWith("a", jobs.UniqueOptions{For: time.Hour}))
+		done := w.add(jobs.UniqueWith("b", jobs.UniqueOptions{For: time.Hour}))
 		s.apply(db.Cancel("", false, s.now), done)
 		if _, err := s.tryEdit(id, jobs.Unique("b")); !errors.Is(err, jobs.ErrConflict) {
 			s.Errorf("a key that a finished task holds: got error %v, want %v", err, jobs.ErrConflict)
 		}
 
-		w.edit(id, jobs.Unique("c"))
+		w.edit(id, func(s *jobs.Spec) { s.UniqueKey = "c" })
 		s.apply(db.Cancel("", false, s.now), id)
-		s.wantKept(id, jobs.Unique("c"))
-		s.wantAdded(jobs.Unique("a"))
+		s.wantKept(id, jobs.UniqueWith("test#c", jobs.UniqueOptions{Global: true}))
+		s.wantAdded(jobs.UniqueWith("test#a", jobs.UniqueOptions{Global: true}))
 	},
 	"plain SQL respects and takes held keys": func(s *store) {
 		s.now = time.Now().Truncate(time.Millisecond) // the view uses the clock of the database, so the store needs the real time
-		id := s.inState(jobs.Completed, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
-		s.inState(jobs.Completed, jobs.Unique("s"), jobs.UniqueStates(jobs.Completed))
+		id := s.inStateOf("f", jobs.Completed, jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour}))
+		s.inStateOf("f", jobs.Completed, jobs.UniqueWith("s", jobs.UniqueOptions{States: []jobs.State{jobs.Completed}}))
 		before := s.number(`SELECT count(*) FROM tasks`)
-		s.exec(`INSERT INTO enqueue (args, unique_key, input) VALUES (json_array('true'), 'k', 'x')`)
-		s.exec(`INSERT INTO enqueue (args, unique_key) VALUES (json_array('true'), 's')`)
+		s.exec(`INSERT INTO enqueue (job, unique_key, input) VALUES ('f', 'k', 'x')`)
+		s.exec(`INSERT INTO enqueue (job, unique_key) VALUES ('f', 's')`)
 		if n := s.number(`SELECT count(*) FROM tasks`) - before; n != 0 {
 			s.Errorf("got %d tasks more, want none: task %d holds the key", n, id)
 		}
 
-		s.exec(`INSERT INTO enqueue (args, unique_key, unique_for, input) VALUES (json_array('true'), 'a', 3600000, 'x'),
-			(json_array('true'), 'a', 3600000, 'x'), (json_array('true'), 'b', NULL, 'x')`)
-		s.exec(`INSERT INTO enqueue (args, unique_key, unique_states) VALUES (json_array('true'), 'c', 'cancelled,failed')`)
+		s.exec(`INSERT INTO enqueue (job, unique_key, unique_for, input) VALUES ('f', 'a', 3600000, 'x'),
+			('f', 'a', 3600000, 'x'), ('f', 'b', NULL, 'x')`)
+		s.exec(`INSERT INTO enqueue (job, unique_key, unique_states) VALUES ('f', 'c', 'cancelled,failed')`)
 		tasks := must(s.List(s.Context(), jobs.Filter{States: jobs.Unfinished()}, db.Page{Oldest: true}))(s)
-		if len(tasks) != 3 || tasks[0].UniqueFor != time.Hour || tasks[2].UniqueStates != "cancelled,failed" || tasks[1].InputBytes != 1 {
+		if len(tasks) != 3 || tasks[0].Unique.For != time.Hour || tasks[1].InputBytes != 1 ||
+			!slices.Equal(tasks[2].Unique.States, []jobs.State{jobs.Cancelled, jobs.Failed}) {
 			s.Fatalf("got %+v, want tasks with the keys a, b and c", tasks)
 		}
 
@@ -297,7 +312,7 @@ var uniques = group{
 			for n := range 8 {
 				store := []*db.DB{s.DB, second}[n%2]
 				all.Go(func() {
-					options := []jobs.Option{jobs.Unique(key), jobs.UniqueFor(time.Hour)}
+					options := []jobs.Option{jobs.UniqueWith(key, jobs.UniqueOptions{For: time.Hour})}
 					if _, err := store.Insert(s.Context(), []jobs.Spec{functionSpec("f", options...)}, s.now); err != nil {
 						s.Error(err)
 					}
@@ -319,7 +334,7 @@ var uniques = group{
 			}
 
 			all.Wait()
-			if n := s.number(`SELECT count(*) FROM tasks WHERE unique_key = '` + key + `'`); n != 1 {
+			if n := s.number(`SELECT count(*) FROM tasks WHERE unique_key = 'f#` + key + `'`); n != 1 {
 				s.Errorf("key %q: got %d tasks, want 1", key, n)
 			}
 		}

@@ -249,13 +249,13 @@ func enqueuePaused(s *store) {
 	w.wantState(w.add(jobs.Paused(), jobs.DependsOn(done)), jobs.Cancelled) // at once: the dependency did not complete
 	w.resumeTasks(id)
 	w.wantState(id, jobs.Scheduled)
-	unique := w.add(jobs.UniqueReplace("key"))
-	w.add(jobs.UniqueReplace("key"), jobs.Paused())
+	unique := w.add(jobs.UniqueWith("key", jobs.UniqueOptions{Replace: true}))
+	w.add(jobs.UniqueWith("key", jobs.UniqueOptions{Replace: true}), jobs.Paused())
 	if got := w.wantState(unique, jobs.Blocked); got.PausedAt.IsZero() {
 		s.Errorf("a task replaced by a paused one: got no pause")
 	}
 
-	w.add(jobs.UniqueReplace("key"), jobs.Priority(7))
+	w.add(jobs.UniqueWith("key", jobs.UniqueOptions{Replace: true}), jobs.Priority(7))
 	if got := w.wantState(unique, jobs.Blocked); got.PausedAt.IsZero() || got.Priority != 7 {
 		s.Errorf("a replaced paused task: got paused since %v, priority %d; want a time, 7", got.PausedAt, got.Priority)
 	}

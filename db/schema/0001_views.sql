@@ -91,7 +91,7 @@ SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority
 WHERE FALSE;
 
 -- A task with a lane or with dependencies stays scheduled until a worker adopts it. Until then a task with dependencies has generation 0.
--- The trigger adds no task whose unique key another task holds. It measures texts in bytes, because length() ends at a NUL.
+-- The trigger adds no task whose unique key another task holds. The key of a function is JOB#KEY (see keyPrefix in package taskspec). It measures texts in bytes, because length() ends at a NUL.
 CREATE TRIGGER {enqueue_insert} INSTEAD OF INSERT ON {enqueue}
 BEGIN
   SELECT RAISE(ABORT, 'job: a letter or digit, then letters, digits and . _ - : /; at most 100')
@@ -105,8 +105,8 @@ BEGIN
   SELECT RAISE(ABORT, 'label: at most 200 bytes of text without control characters')
     WHERE typeof(NEW.label) <> 'text' AND NEW.label IS NOT NULL OR length(CAST(NEW.label AS BLOB)) > 200 OR instr(NEW.label, char(0))
       OR NEW.label GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
-  SELECT RAISE(ABORT, 'unique_key: at most 200 bytes of text without control characters')
-    WHERE typeof(NEW.unique_key) <> 'text' AND NEW.unique_key IS NOT NULL OR length(CAST(NEW.unique_key AS BLOB)) > 200 OR instr(NEW.unique_key, char(0))
+  SELECT RAISE(ABORT, 'unique_key: at most 200 bytes of text without control characters, together with the job')
+    WHERE typeof(NEW.unique_key) <> 'text' AND NEW.unique_key IS NOT NULL OR instr(NEW.unique_key, char(0))
       OR NEW.unique_key GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
   SELECT RAISE(ABORT, 'created_by: at most 200 bytes of text without control characters')
     WHERE typeof(NEW.created_by) <> 'text' AND NEW.created_by IS NOT NULL OR length(CAST(NEW.created_by AS BLOB)) > 200 OR instr(NEW.created_by, char(0))
@@ -162,15 +162,20 @@ BEGIN
     WHERE EXISTS (SELECT 1 FROM (SELECT NEW.after AS list UNION ALL SELECT NEW.after_any) WHERE list IS NOT NULL AND CASE
       WHEN typeof(list) <> 'text' OR NOT json_valid(list) OR length(CAST(list AS BLOB)) > 1048576 THEN 1 WHEN json_type(list) <> 'array' THEN 1
       ELSE EXISTS (SELECT 1 FROM json_each(list) WHERE type <> 'integer' OR NOT EXISTS (SELECT 1 FROM {tasks} WHERE id = value)) END);
-  SELECT RAISE(IGNORE) WHERE NEW.unique_key IS NOT NULL AND (EXISTS (SELECT 1 FROM {tasks} WHERE unique_key = NEW.unique_key AND finished_at IS NULL)
-    OR EXISTS (SELECT 1 FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id WHERE held.unique_key = NEW.unique_key
-      AND (held.free_at > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) OR held.states LIKE '%' || holder.state || '%')));
+  SELECT CASE WHEN length(CAST(key AS BLOB)) > 200 THEN RAISE(ABORT, 'unique_key: at most 200 bytes of text without control characters, together with the job')
+    WHEN EXISTS (SELECT 1 FROM {tasks} WHERE unique_key = key AND finished_at IS NULL)
+    OR EXISTS (SELECT 1 FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id WHERE held.unique_key = key
+      AND (held.free_at > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) OR held.states LIKE '%' || holder.state || '%')) THEN RAISE(IGNORE) END
+  FROM (SELECT CASE WHEN coalesce(NEW.job, 'command') = 'command' OR substr(NEW.unique_key, 1, length(NEW.job) + 1) = NEW.job || '#' THEN '' ELSE NEW.job || '#' END
+    || nullif(NEW.unique_key, '') AS key) WHERE key IS NOT NULL;
   INSERT INTO {tasks} (id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, parts,
     created_at, created_by, updated_at, options)
   SELECT (SELECT coalesce(max(id), 0) + 1 FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM {last_ids})),
     NOT ordered, CASE WHEN coalesce(NEW.run_at, now) <= now AND NEW.lane IS NULL AND NOT ordered THEN 'pending' ELSE 'scheduled' END,
     coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, now), NEW.expires_at,
-    NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane, nullif((coalesce(length(CAST(NEW.input AS BLOB)), 0) > 0) + 2 * ordered, 0),
+    NEW.max_attempts, coalesce(NEW.max_losses, 3),
+    CASE WHEN coalesce(NEW.job, 'command') = 'command' OR substr(NEW.unique_key, 1, length(NEW.job) + 1) = NEW.job || '#' THEN '' ELSE NEW.job || '#' END
+      || nullif(NEW.unique_key, ''), NEW.lane, nullif((coalesce(length(CAST(NEW.input AS BLOB)), 0) > 0) + 2 * ordered, 0),
     now, NEW.created_by, now, nullif(json_patch('{}', json_object(
       'unique_for', NEW.unique_for, 'unique_states', NEW.unique_states, 'timeout', NEW.timeout, 'kill_after', NEW.kill_after,
       'backoff', NEW.backoff, 'backoff_delay', NEW.backoff_delay, 'backoff_max', NEW.backoff_max, 'retry_on', NEW.retry_on,

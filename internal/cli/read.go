@@ -33,7 +33,7 @@ func (t *TaskFlags) Read(c *Context, a *App, words []string) (s jobs.Spec, calle
 	}
 
 	list = append(list, func(s *jobs.Spec) {
-		s.Replace, s.UntilStart = t.uniqueMode == uniqueReplace, t.uniqueMode == uniqueUntilStart
+		s.Unique.Replace, s.Unique.UntilStart = t.uniqueMode == uniqueReplace, t.uniqueMode == uniqueUntilStart
 		s.Paused = t.paused
 	})
 	s = jobs.NewSpec(t.job, list...)

@@ -82,8 +82,8 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	}
 
 	s.Metadata = withDefaults(s.Metadata, l.base.Metadata)
-	if s.UniqueKey == "" && !s.UniqueArgs {
-		s.Replace, s.UntilStart = false, false
+	if s.UniqueKey == "" && !s.Unique.Args {
+		s.Unique.Replace, s.Unique.UntilStart = false, false
 	}
 
 	s.Paused = s.Paused || v.has("paused_at")

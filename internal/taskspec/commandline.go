@@ -19,6 +19,7 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, DependsOn: t.DependsOn,
 		DependsOnAny: t.DependsOnAny, Lane: t.Lane, UniqueKey: t.UniqueKey, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses,
 		Options: t.Options}
+	s.Unique.Global = s.UniqueKey != "" && keyPrefix(&s) != ""
 	if t.State == jobs.Scheduled {
 		s.RunAt = t.RunAt
 	}

@@ -16,6 +16,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/usercode"
+	"example.com/runner/jobs"
 )
 
 // Value is the value of a task option: a pointer to a field of a Spec. Its type
@@ -48,6 +49,7 @@ type (
 	Texts    map[string]string // variables or metadata
 	Data     []byte            // base64 in JSON
 	Flag     bool              // false by default
+	States   []jobs.State      // sorted; one text, as in completed,failed
 )
 
 func (v *Text) Parse(text string, _ time.Time) error { *v = Text(text); return nil }
@@ -342,6 +344,43 @@ func (v *Flag) Parse(text string, _ time.Time) error {
 		return errors.New("invalid value; use true or false")
 	}
 	*v = Flag(on)
+	return nil
+}
+
+func (v *States) Zero() bool                   { return len(*v) == 0 }
+func (v *States) equal(other Value) bool       { return slices.Equal(*v, *other.(*States)) }
+func (v *States) MarshalJSON() ([]byte, error) { return (*Text)(new(v.String())).MarshalJSON() }
+
+func (v *States) String() string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(*v), "[]"), " ", ",")
+}
+
+func (v *States) Parse(text string, _ time.Time) error {
+	*v = nil
+	for name := range strings.SplitSeq(text, ",") {
+		if name != "" {
+			*v = append(*v, jobs.State(name))
+		}
+	}
+	slices.Sort(*v)
+	*v = slices.Compact(*v)
+	return nil
+}
+
+func (v *States) UnmarshalJSON(raw []byte) error {
+	text := ""
+	if err := decode(raw, &text, "must be a string"); err != nil {
+		return err
+	}
+	return v.Parse(text, time.Time{})
+}
+
+func (v *States) check(o *OptionInfo) error {
+	for _, state := range *v {
+		if !state.Finished() {
+			return invalid(o.Key, "%q is not completed, failed or cancelled; a task always holds its key until it finishes", state)
+		}
+	}
 	return nil
 }
 

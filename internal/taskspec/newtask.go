@@ -2,10 +2,11 @@ package taskspec
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/runner/internal/usercode"
@@ -23,10 +24,13 @@ func Ordered(s *jobs.Spec) bool {
 func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	now = stored(now)
 	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending,
-		Priority: s.Priority, Lane: s.Lane, UniqueKey: uniqueKey(s), RunAt: stored(now.Add(s.In)),
+		Priority: s.Priority, Lane: s.Lane, UniqueKey: storedKey(s), RunAt: stored(now.Add(s.In)),
 		MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options, InputBytes: int64(len(s.Input)),
 		Schedule: s.Schedule, Tick: stored(s.Tick), Batch: max(s.Batch, 0),
 		CreatedAt: now, CreatedBy: s.CreatedBy, UpdatedAt: now}
+	if t.Unique = (jobs.UniqueOptions{For: s.Unique.For}); len(s.Unique.States) > 0 {
+		t.Unique.States = slices.Compact(slices.Sorted(slices.Values(s.Unique.States)))
+	}
 	if !s.RunAt.IsZero() {
 		t.RunAt = stored(s.RunAt)
 	}
@@ -54,23 +58,45 @@ func stored(t time.Time) time.Time {
 	return time.UnixMilli(t.UnixMilli()).UTC()
 }
 
-// uniqueKey returns the unique key of a Spec's task. With UniqueArgs it
-// contains a hash of the job and its arguments.
-func uniqueKey(s *jobs.Spec) string {
-	if !s.UniqueArgs {
-		return s.UniqueKey
+// keyPrefix returns what the stored unique key of a Spec has before the Spec's
+// own: JOB# for a function, since a name of a job has no #, so that no keys of
+// two jobs are the same. A key that has the prefix gets no second one: it may
+// come from another task, by an edit or a copy.
+func keyPrefix(s *jobs.Spec) string {
+	prefix := s.Job + "#"
+	if s.Job == jobs.CommandJob || s.Unique.Global || strings.HasPrefix(s.UniqueKey, prefix) {
+		return ""
 	}
-	hash := sha256.New()
-	hash.Write([]byte(s.Job))
-	hash.Write([]byte{0})
-	hash.Write(canonical(s.Args))
-	return cmp.Or(s.UniqueKey, s.Job) + ":" + hex.EncodeToString(hash.Sum(nil)[:16])
+	return prefix
 }
 
-// ResolveUniqueArgs replaces UniqueArgs by the key that follows from the
-// arguments, which stays the same if somebody changes the arguments later.
-func ResolveUniqueArgs(s *jobs.Spec) {
-	s.UniqueKey, s.UniqueArgs = uniqueKey(s), false
+// argsHashSize is the length of the hash of UniqueOptions.Args.
+const argsHashSize = 32
+
+// storedKey returns the unique key of a Spec's task. With Args it contains a
+// hash of the job and its arguments.
+func storedKey(s *jobs.Spec) string {
+	key := s.UniqueKey
+	if s.Unique.Args {
+		hash := sha256.New()
+		hash.Write([]byte(s.Job))
+		hash.Write([]byte{0})
+		hash.Write(canonical(s.Args))
+		if key == "" && s.Job == jobs.CommandJob {
+			key = s.Job
+		}
+		key = strings.TrimPrefix(key+":"+hex.EncodeToString(hash.Sum(nil))[:argsHashSize], ":")
+	}
+	if key == "" {
+		return ""
+	}
+	return keyPrefix(s) + key
+}
+
+// ResolveKey replaces the unique key by the one that the task will have, which
+// stays the same if somebody changes the arguments later.
+func ResolveKey(s *jobs.Spec) {
+	s.UniqueKey, s.Unique.Args = storedKey(s), false
 }
 
 // canonical returns JSON without white space, with the keys of each object

@@ -60,7 +60,7 @@ func ValidateSchedule(s *jobs.Schedule) error {
 		return invalid("expires_at", "a schedule has many tasks; give expires_in")
 	case s.Spec.Paused:
 		return invalid("paused", "pause the schedule instead")
-	case s.Spec.UniqueKey != "" || s.Spec.UniqueArgs:
+	case s.Spec.UniqueKey != "" || s.Spec.Unique.Args:
 		return invalid("unique_key", "overlap says what happens while an earlier task is unfinished")
 	case s.Spec.Batch != 0:
 		return invalid("batch", "the tasks of a schedule belong to no batch")

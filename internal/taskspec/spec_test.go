@@ -131,11 +131,11 @@ func TestValidateNamesInvalidOption(t *testing.T) {
 	most, least := math.MaxInt32, math.MinInt32 // variables, because on a 32-bit system a constant most+1 would not compile
 	checkInvalid(t, []invalidSpec{
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, jobs.Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
-		{"unique_mode", func(s *jobs.Spec) { s.Replace = true }},
-		{"unique_mode", func(s *jobs.Spec) { s.UntilStart = true }},
-		{"unique_for", func(s *jobs.Spec) { s.UniqueFor = 1 }},
-		{"unique_states", func(s *jobs.Spec) { s.UniqueStates = "failed" }},
-		{"unique_key", func(s *jobs.Spec) { s.UniqueKey, s.UniqueArgs = strings.Repeat("x", MaxText), true }},
+		{"unique_mode", func(s *jobs.Spec) { s.Unique.Replace = true }},
+		{"unique_mode", func(s *jobs.Spec) { s.Unique.UntilStart = true }},
+		{"unique_for", func(s *jobs.Spec) { s.Unique.For = 1 }},
+		{"unique_states", func(s *jobs.Spec) { s.Unique.States = []jobs.State{jobs.Failed} }},
+		{"unique_key", func(s *jobs.Spec) { s.UniqueKey, s.Unique.Args = strings.Repeat("x", MaxText), true }},
 		{"after", func(s *jobs.Spec) { s.DependsOn = make([]int64, MaxAfter+1) }},
 		{"after_any", func(s *jobs.Spec) { s.DependsOnAnyEarlier = make([]int, MaxAfter+1) }},
 		{"nice", func(s *jobs.Spec) { s.Resources.Nice = 20 }},

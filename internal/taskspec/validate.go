@@ -58,18 +58,21 @@ func CheckCommand(t *jobs.Task) error {
 
 // validCombination checks options that may contradict each other.
 func validCombination(s *jobs.Spec) error {
-	keyed := s.UniqueKey != "" || s.UniqueArgs
+	u, keyed, keySize := &s.Unique, s.UniqueKey != "" || s.Unique.Args, len(keyPrefix(s))+len(s.UniqueKey)
+	if u.Args {
+		keySize += 1 + argsHashSize
+	}
 	switch {
-	case s.Replace && !keyed:
+	case u.Replace && !keyed:
 		return invalid("unique_mode", "replace needs unique_key or unique_args")
-	case s.UntilStart && !keyed:
+	case u.UntilStart && !keyed:
 		return invalid("unique_mode", "until-start needs unique_key or unique_args")
-	case s.UniqueFor != 0 && !keyed:
+	case u.For != 0 && !keyed:
 		return invalid("unique_for", "needs unique_key or unique_args")
-	case s.UniqueStates != "" && !keyed:
+	case len(u.States) > 0 && !keyed:
 		return invalid("unique_states", "needs unique_key or unique_args")
-	case s.UniqueArgs && len(s.UniqueKey) > maxKeyWithArgs:
-		return invalid("unique_key", "%d bytes; at most %d with unique_args", len(s.UniqueKey), maxKeyWithArgs)
+	case keyed && keySize > MaxText:
+		return invalid("unique_key", "%d bytes with the job and the hash of unique_args; at most %d", keySize, MaxText)
 	case !s.RunAt.IsZero() && s.In != 0:
 		return invalid("run_at", "give a time or a delay, not both")
 	case !s.ExpiresAt.IsZero() && s.ExpiresIn != 0:
@@ -91,19 +94,6 @@ func validCombination(s *jobs.Spec) error {
 func validKey(field, text string) error {
 	if len(text) > MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, MaxText)
-	}
-	return nil
-}
-
-// maxKeyWithArgs leaves room for the hash that UniqueArgs appends to a key.
-const maxKeyWithArgs = MaxText - len(":") - 32
-
-// validFinished checks a list of final states, separated by commas.
-func validFinished(field, text string) error {
-	for name := range strings.SplitSeq(text, ",") {
-		if !jobs.State(name).Finished() {
-			return invalid(field, "%q is not completed, failed or cancelled; a task always holds its key until it finishes", name)
-		}
 	}
 	return nil
 }

@@ -199,7 +199,7 @@ func ExampleOpenDB() {
 
 // The task is stored although Enqueue returns an error, and a worker runs it
 // before the second call. The unique key makes the second call safe, because
-// UniqueFor lets the task hold the key after it has finished.
+// For lets the task hold the key after it has finished.
 func ExampleFailAfterCommit() {
 	t := &example{}
 	defer t.end()
@@ -210,7 +210,7 @@ func ExampleFailAfterCommit() {
 	}))
 	runnertest.FailAfterCommit(t, r)
 	for range 2 {
-		task, err := r.Enqueue(t.Context(), charge.With(Order{7}, jobs.Unique("charge 7"), jobs.UniqueFor(24*time.Hour)))
+		task, err := r.Enqueue(t.Context(), charge.With(Order{7}, jobs.UniqueWith("charge 7", jobs.UniqueOptions{For: 24 * time.Hour})))
 		fmt.Println("kept:", task.Kept, err)
 		runnertest.RunDue(t, r)
 	}

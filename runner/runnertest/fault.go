@@ -133,7 +133,7 @@ func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r,
 // next write of r, or the commit of a transaction on a handle of OpenDB. So an
 // Enqueue adds a task that its caller does not know about, and a transaction
 // with EnqueueTx adds the task together with the rows of the program. A unique
-// key with jobs.UniqueFor makes a second call safe. After a commit with
+// key with UniqueOptions.For makes a second call safe. After a commit with
 // FinishTx the task is completed, even if the function returns the error. While
 // Work runs, the next commit may be a write of the worker, which detects that
 // its write was committed.

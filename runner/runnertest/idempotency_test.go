@@ -16,7 +16,7 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// TestRepeatedEnqueuesRunOnce repeats calls of Enqueue with UniqueFor until
+// TestRepeatedEnqueuesRunOnce repeats calls of Enqueue with For until
 // they succeed, while commits fail, tasks run, workers crash and retention
 // deletes tasks. All calls with the same key must cause exactly one run.
 func TestRepeatedEnqueuesRunOnce(t *testing.T) {
@@ -78,7 +78,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, o runner.WorkOptions, 
 		i := random.IntN(len(waiting))
 		to := waiting[i]
 		failing := fault()
-		task, err := r.Enqueue(t.Context(), sendEmail.With(email{to}, jobs.Unique(to), jobs.UniqueFor(24*time.Hour),
+		task, err := r.Enqueue(t.Context(), sendEmail.With(email{to}, jobs.UniqueWith(to, jobs.UniqueOptions{For: 24 * time.Hour}),
 			jobs.MaxLosses(100)))
 		if err != nil {
 			testkit.ErrorIs(t, err, runnertest.ErrInjected)
@@ -87,8 +87,8 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, o runner.WorkOptions, 
 		if task.Kept && task.Job == "" {
 			deleted++
 		}
-		if task.UniqueKey != to {
-			t.Errorf("got task %+v, want one with the key %q", task, to)
+		if want := "email.send#" + to; task.UniqueKey != want {
+			t.Errorf("got task %d with the key %q, want %q", task.ID, task.UniqueKey, want)
 		}
 		// half of the calls that succeed in spite of a fault are repeated, as
 		// if the caller had lost the result
@@ -115,7 +115,8 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, o runner.WorkOptions, 
 func TestEnqueueSaysThatTaskWasKept(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(sendEmail.Handler(func(context.Context, email) error { return nil }))
-		spec := sendEmail.With(email{"ann"}, jobs.UniqueArgs(), jobs.UniqueFor(time.Hour), jobs.UniqueStates(jobs.Completed))
+		spec := sendEmail.With(email{"ann"},
+			jobs.UniqueWith("", jobs.UniqueOptions{Args: true, For: time.Hour, States: []jobs.State{jobs.Completed}}))
 		first := runnerkit.Enqueue(t, r, spec)
 		handle, err := runner.OpenDB(t.Context(), r.Path())
 		testkit.NoError(t, err)
@@ -199,9 +200,9 @@ func TestCommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	keys := map[string][]jobs.Option{
-		"a key for a day":         {jobs.Unique("welcome"), jobs.UniqueFor(day)},
-		"a key of the arguments":  {jobs.UniqueArgs(), jobs.UniqueFor(day)},
-		"a key of finished tasks": {jobs.Unique("welcome"), jobs.UniqueStates(jobs.Finished()...)},
+		"a key for a day":         {jobs.UniqueWith("welcome", jobs.UniqueOptions{For: day})},
+		"a key of the arguments":  {jobs.UniqueWith("", jobs.UniqueOptions{Args: true, For: day})},
+		"a key of finished tasks": {jobs.UniqueWith("welcome", jobs.UniqueOptions{States: jobs.Finished()})},
 	}
 	for key, options := range keys {
 		for way, enqueue := range enqueueWays {

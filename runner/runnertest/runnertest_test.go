@@ -301,7 +301,7 @@ func TestRepeatedEnqueueRunsOnce(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		runs := 0
 		r.Register(sendEmail.Handler(func(context.Context, email) error { runs++; return nil }))
-		spec := sendEmail.With(email{"ann"}, jobs.Unique("welcome:ann"), jobs.UniqueFor(24*time.Hour))
+		spec := sendEmail.With(email{"ann"}, jobs.UniqueWith("welcome:ann", jobs.UniqueOptions{For: 24 * time.Hour}))
 		runnertest.FailAfterCommit(t, r)
 		_, err := r.Enqueue(t.Context(), spec)
 		testkit.ErrorIs(t, err, runnertest.ErrInjected)

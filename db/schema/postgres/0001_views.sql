@@ -90,7 +90,8 @@ SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS
 WHERE false;
 
 -- enqueue_insert adds a task. A task with a lane or dependencies stays scheduled until a worker promotes it. A task with dependencies has
--- generation 0 until then. enqueue_insert adds no task if another task holds the unique key. It checks rows of unique_keys after its own
+-- generation 0 until then. enqueue_insert adds no task if another task holds the unique key, which is JOB#KEY for a
+-- function (see keyPrefix in package taskspec). It checks rows of unique_keys after its own
 -- INSERT, because the index tasks_unique then makes concurrent calls with the same key wait for this one. It need not check texts for a NUL,
 -- because a text of PostgreSQL cannot contain one.
 CREATE FUNCTION enqueue_insert() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -110,12 +111,14 @@ BEGIN
       ordered := ordered OR json_array_length(list::json) > 0;
     END IF;
   END LOOP;
+  NEW.unique_key := nullif(NEW.unique_key, '');
+  IF NEW.job <> 'command' AND NOT starts_with(NEW.unique_key, NEW.job || '#') THEN NEW.unique_key := NEW.job || '#' || NEW.unique_key; END IF;
   wrong := CASE
     WHEN NEW.job !~ '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$' OR NEW.job ~ '\n' THEN 'job: a letter or digit, then letters, digits and . _ - : /; at most 100'
     WHEN NEW.queue !~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$' OR NEW.queue ~ '\n' THEN 'queue: a letter or digit, then letters, digits and . _ -; at most 100'
     WHEN octet_length(NEW.args) > 1048576 OR NEW.args IS NOT NULL AND NOT is_json(NEW.args) THEN 'args: JSON of at most 1048576 bytes'
     WHEN octet_length(NEW.label) > 200 OR NEW.label ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'label: at most 200 bytes of text without control characters'
-    WHEN octet_length(NEW.unique_key) > 200 OR NEW.unique_key ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'unique_key: at most 200 bytes of text without control characters'
+    WHEN octet_length(NEW.unique_key) > 200 OR NEW.unique_key ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'unique_key: at most 200 bytes of text without control characters, together with the job'
     WHEN octet_length(NEW.created_by) > 200 OR NEW.created_by ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'created_by: at most 200 bytes of text without control characters'
     WHEN octet_length(NEW.lane) NOT BETWEEN 1 AND 200 OR NEW.lane ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'lane: 1 to 200 bytes of text without control characters'
     WHEN NEW.priority NOT BETWEEN -2147483648 AND 2147483647 THEN 'priority: -2147483648 to 2147483647'
@@ -153,7 +156,7 @@ BEGIN
     WHEN octet_length(NEW.on_output) > 4096 THEN 'on_output: at most 4096 bytes of text without NUL'
     ELSE wrong END;
   IF octet_length(NEW.input) > 16777216 THEN wrong := 'input: text or BLOB, at most 16777216 bytes'; END IF;
-  IF coalesce(NEW.unique_key, '') = '' AND (NEW.unique_for IS NOT NULL OR NEW.unique_states IS NOT NULL) THEN
+  IF NEW.unique_key IS NULL AND (NEW.unique_for IS NOT NULL OR NEW.unique_states IS NOT NULL) THEN
     wrong := 'unique_for, unique_states: only with a unique_key';
   END IF;
   IF NEW.id IS NOT NULL THEN wrong := 'id: leave it out, the database gives it'; END IF;

@@ -32,8 +32,6 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 			*to = "media"
 		case o.Key == "user":
 			*to = "nobody"
-		case o.Key == "unique_states":
-			*to = "completed,failed"
 		case o.Key == "ionice":
 			*to = "best-effort:6"
 		case o.Key == "cpu":
@@ -59,6 +57,8 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 		*to = []byte("line\n")
 	case *taskspec.Flag:
 		*to = true
+	case *taskspec.States:
+		*to = []jobs.State{jobs.Completed, jobs.Failed}
 	default:
 		panic(fmt.Sprintf("sample: the option %s has the type %T", o.Key, to))
 	}
