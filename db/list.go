@@ -19,12 +19,15 @@ const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 // of listTasks. It's faster if SQLite finds the tasks by an index and must then
 // sort them by id: it sorts the ids alone, and reads the other columns only of
 // the rows that it returns. partEnd skips [1] tasks and returns the place of
-// the next one. countSome stops at its last argument. Indexes of lists by time:
-// tasks_failed, tasks_finished and tasks_due.
+// the next one. listVersions lists what shows whether a task has changed.
+// countSome stops at its last argument. Indexes of lists by time: tasks_failed,
+// tasks_finished and tasks_due.
 var (
-	listTasks  = query(selectTasks + `{where}{order}`)
-	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
-	listIDs    = query(`SELECT tasks.id FROM {tasks}{where}{order}`)
+	listTasks    = query(selectTasks + `{where}{order}`)
+	listSorted   = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
+	listIDs      = query(`SELECT tasks.id FROM {tasks}{where}{order}`)
+	listVersions = query(`SELECT tasks.id, tasks.generation_id, tasks.updated_at, progress_reports.report AS progress
+	FROM {tasks} ` + joinProgress + `{where}{order}`)
 	partEnd    = query(`SELECT {by} AS at, tasks.id FROM {tasks}{where}{order} OFFSET 0 + ?`)
 	countState = query(`SELECT state, count(*) AS n FROM {tasks}{where} GROUP BY state`)
 	countSome  = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks}{where} LIMIT 0 + ?) AS part`)
@@ -243,6 +246,41 @@ func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) (ids []int64, er
 	}
 	s, args := p.statement(listIDs, f)
 	return readRows[int64](ctx, d, s, args...)
+}
+
+// Version tells two versions of a task apart.
+type Version struct {
+	ID           int64
+	GenerationID int64
+	UpdatedAt    int64  // in Unix milliseconds
+	Progress     string // JSON
+}
+
+// VersionOf returns the version of a task.
+func VersionOf(t *jobs.Task) Version {
+	return Version{t.ID, t.GenerationID, t.UpdatedAt.UnixMilli(), string(taskspec.ProgressJSON(t.Progress))}
+}
+
+// Versions returns the versions of the tasks that List returns for the same
+// filter and page.
+func (d *DB) Versions(ctx context.Context, f jobs.Filter, page Page) ([]Version, error) {
+	type versionRow struct {
+		ID           int64  `db:"id"`
+		GenerationID int64  `db:"generation_id"`
+		UpdatedAt    number `db:"updated_at"`
+		Progress     text   `db:"progress"`
+	}
+	p := Part{Limit: page.Limit, Oldest: page.Oldest}
+	sorts, err := d.sorts(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+
+	p.sorts = sorts
+	s, args := p.statement(listVersions, f)
+	return readAs(ctx, d, func(r *versionRow) Version {
+		return Version{r.ID, r.GenerationID, int64(r.UpdatedAt), string(taskspec.ProgressJSON(r.Progress.progress()))}
+	}, s, args...)
 }
 
 // Count counts the tasks that a filter selects. It may scan the whole table.

@@ -40,7 +40,9 @@ const (
 	LEFT JOIN {cancel_requests} ON cancel_requests.task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 2 AND tasks.generation_id
 		AND (tasks.state = 'running' OR finished_at IS NOT NULL)
-	LEFT JOIN {progress_reports} ON progress_reports.task_id = tasks.id AND progress_reports.generation_id >= tasks.generation_id - 1`
+	` + joinProgress
+	joinProgress = `LEFT JOIN {progress_reports} ON progress_reports.task_id = tasks.id
+	AND progress_reports.generation_id >= tasks.generation_id - 1`
 	// inputBytes is -1 for an input that was not stored: see InsertReserved.
 	inputBytes = `CASE WHEN (parts & 1) = 1 THEN coalesce((SELECT length(data) FROM {inputs} WHERE task_id = tasks.id), -1) ELSE 0 END`
 )

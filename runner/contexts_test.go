@@ -176,6 +176,11 @@ func writeCalls() map[string]contextCall {
 		"ConsumeFinished": func(ctx context.Context, r *runner.Runner) error {
 			return r.ConsumeFinished(ctx, "audit", func(context.Context, jobs.Task) error { return nil })
 		},
+		"OnTick": func(ctx context.Context, r *runner.Runner) error {
+			ticked := schedule
+			ticked.Name = "ticked"
+			return r.OnTick(ctx, ticked, hourOf)
+		},
 		"Pause":         func(ctx context.Context, r *runner.Runner) error { return r.Pause(ctx, "", "mail") },
 		"PauseFor":      func(ctx context.Context, r *runner.Runner) error { return r.PauseFor(ctx, time.Hour, "", "mail") },
 		"PauseSchedule": func(ctx context.Context, r *runner.Runner) error { return r.PauseSchedule(ctx, "morning") },
@@ -194,7 +199,15 @@ func writeCalls() map[string]contextCall {
 		"RunSchedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.RunSchedule(ctx, "morning"); return err },
 		"SetSchedule": func(ctx context.Context, r *runner.Runner) error { return r.SetSchedule(ctx, schedule) },
 		"SetLimit":    func(ctx context.Context, r *runner.Runner) error { return r.SetLimit(ctx, limit) },
-		"Work":        func(ctx context.Context, r *runner.Runner) error { return r.Work(ctx, runner.WorkOptions{Grace: -1}) },
+		"Watch": func(ctx context.Context, r *runner.Runner) error {
+			for task, err := range r.Watch(ctx, jobs.Filter{}) {
+				if err != nil || task.State.Finished() { // no task finishes
+					return err
+				}
+			}
+			return nil
+		},
+		"Work": func(ctx context.Context, r *runner.Runner) error { return r.Work(ctx, runner.WorkOptions{Grace: -1}) },
 	}
 }
 

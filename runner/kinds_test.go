@@ -85,7 +85,7 @@ func TestWritesOfReadOnlyRunnerReturnErrPermission(t *testing.T) {
 	defer r.Close()
 	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
 	for name, call := range writeCalls() {
-		if slices.Contains([]string{"Await", "Changes"}, name) { // these calls only read and wait
+		if slices.Contains([]string{"Await", "Changes", "Watch"}, name) { // these calls only read and wait
 			continue
 		}
 		if err := call(t.Context(), r); !errors.Is(err, jobs.ErrPermission) {

@@ -37,6 +37,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -98,10 +99,10 @@ func (l *library) close() {
 
 // enqueueFolder adds a task for each image of a folder, in one transaction. It
 // leaves out photos that are in the library or that have a task already. It
-// returns the number of new tasks.
-func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
+// returns the ids of the new tasks.
+func (l *library) enqueueFolder(ctx context.Context, dir string) (ids []int64, err error) {
 	var specs []jobs.Spec
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !slices.Contains([]string{".png", ".jpg", ".jpeg"}, strings.ToLower(filepath.Ext(path))) {
 			return err
 		}
@@ -120,18 +121,67 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 
 	done, err := l.runner.EnqueueSeq(ctx, slices.Values(specs))
-	added := 0
 	for _, d := range done {
 		if !d.Kept {
-			added++
+			ids = append(ids, d.ID)
 		}
 	}
 
-	return added, err
+	return ids, err
+}
+
+// importFolder imports the new photos of a folder, and the photos that an
+// earlier start of the program has left.
+func (l *library) importFolder(ctx context.Context, dir string, w io.Writer) error {
+	ids, err := l.enqueueFolder(ctx, dir)
+	if err != nil {
+		return err
+	}
+
+	fmt.Fprintln(w, "importing", len(ids), "photos")
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	counted := make(chan struct{})
+	go func() {
+		defer close(counted)
+		l.showCount(watching, ids, w)
+	}()
+	err = l.runner.Work(ctx, runner.WorkOptions{UntilEmpty: true})
+
+	select {
+	case <-counted:
+	case <-time.After(time.Second): // a photo that failed is tried again at a later start
+	}
+	stop()
+	<-counted
+	return err
+}
+
+// showCount counts the tasks that have finished, in one line of a terminal,
+// until all have or ctx ends.
+func (l *library) showCount(ctx context.Context, ids []int64, w io.Writer) {
+	if len(ids) == 0 {
+		return // a filter without ids selects all tasks
+	}
+
+	finished := map[int64]bool{}
+	for task, err := range l.runner.Watch(ctx, jobs.Filter{IDs: ids}) {
+		if err != nil {
+			break
+		}
+		if task.State.Finished() {
+			finished[task.ID] = true
+			fmt.Fprintf(w, "\r%d/%d %s", len(finished), len(ids), task.Label)
+		}
+		if len(finished) == len(ids) {
+			break
+		}
+	}
+	fmt.Fprintln(w)
 }
 
 // size is the size of a photo in pixels. The step "thumbnail" returns it.
@@ -147,7 +197,6 @@ func (l *library) importOne(ctx context.Context, p Photo) error {
 	}
 
 	dim, err := runner.Step(ctx, "thumbnail", func(ctx context.Context) (size, error) {
-		runner.Progress(ctx, 1, 2, "scaling")
 		return l.thumb(ctx, p.Path, filepath.Join(l.thumbs, hash+".png"))
 	})
 	if err != nil {
@@ -287,14 +336,7 @@ func run(ctx context.Context, args []string) error {
 
 	switch {
 	case flags.Arg(0) == "import" && flags.NArg() == 2:
-		added, err := l.enqueueFolder(ctx, flags.Arg(1))
-		if err != nil {
-			return err
-		}
-		fmt.Println("importing", added, "photos")
-		// this call also runs tasks that an earlier start of the program has
-		// left
-		return l.runner.Work(ctx, runner.WorkOptions{UntilEmpty: true})
+		return l.importFolder(ctx, flags.Arg(1), os.Stdout)
 	case flags.Arg(0) == "list" && flags.NArg() == 1:
 		return l.list(ctx, os.Stdout)
 	}

@@ -42,7 +42,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 // TestRepeatedKillsLeaveOneThumbnailPerPhoto kills the program at random
 // moments and starts it again. The last start ends by itself.
 func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
-	const photos, kills = 60, 10
+	photos, kills := 60, 10
 	dir := t.TempDir()
 	folder, path := filepath.Join(dir, "pictures"), filepath.Join(dir, "photos.db")
 	if err := generate(folder, photos); err != nil {
@@ -82,6 +82,13 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 	if out, err := program(t, "-db", path, "import", folder).Output(); err != nil {
 		t.Fatalf("the last import: got error %v, want none: %s", err, out)
 	}
+	if err := generate(filepath.Join(folder, "more"), 3); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := program(t, "-db", path, "import", folder).Output(); err != nil || !strings.Contains(string(out), "3/3 photo-") {
+		t.Errorf("an import of 3 photos more: got error %v, want none and a count to 3/3: %q", err, out)
+	}
+	photos += 3
 
 	// Each photo must have exactly one thumbnail, one row and one completed
 	// task. Each thumbnail must be complete.
@@ -173,11 +180,11 @@ func TestFileThatIsNoPhotoIsCancelled(t *testing.T) {
 	}
 	defer l.close()
 	for round, want := range []int{2, 1} { // the second import skips the imported image and enqueues the failed one again
-		if n, err := l.enqueueFolder(t.Context(), folder); err != nil || n != want {
-			t.Errorf("round %d: got %d new tasks and error %v, want %d tasks", round, n, err, want)
+		if ids, err := l.enqueueFolder(t.Context(), folder); err != nil || len(ids) != want {
+			t.Errorf("round %d: got %d new tasks and error %v, want %d tasks", round, len(ids), err, want)
 		}
-		if n, err := l.enqueueFolder(context.WithoutCancel(t.Context()), folder); err != nil || n != 0 {
-			t.Errorf("round %d, second call: got %d new tasks and error %v, want no task", round, n, err)
+		if ids, err := l.enqueueFolder(context.WithoutCancel(t.Context()), folder); err != nil || len(ids) != 0 {
+			t.Errorf("round %d, second call: got %d new tasks and error %v, want no task", round, len(ids), err)
 		}
 		if err := l.runner.Work(t.Context(), runner.WorkOptions{UntilEmpty: true}); err != nil {
 			t.Fatal(err)

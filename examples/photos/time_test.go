@@ -73,8 +73,8 @@ func TestRetryAfterBackoffImportsPhoto(t *testing.T) {
 		if err := os.Remove(l.thumbs); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := l.enqueueFolder(t.Context(), folder); n != 1 || err != nil {
-			t.Fatalf("got %d new tasks and error %v, want 1", n, err)
+		if ids, err := l.enqueueFolder(t.Context(), folder); len(ids) != 1 || err != nil {
+			t.Fatalf("got %d new tasks and error %v, want 1", len(ids), err)
 		}
 		if ran := runnertest.RunDue(t, l.runner); len(ran) != 1 || ran[0].State != jobs.Retrying {
 			t.Errorf("got tasks %+v, want one that is retrying", ran)
@@ -107,8 +107,9 @@ func TestImportWithUnknownEndAddsOneTask(t *testing.T) {
 		if _, err := l.enqueueFolder(t.Context(), folder); !errors.Is(err, runnertest.ErrInjected) {
 			t.Errorf("got error %v, want %v", err, runnertest.ErrInjected)
 		}
-		if n, err := l.enqueueFolder(t.Context(), folder); n != 0 || err != nil { // the task of the first call has the same unique key
-			t.Errorf("second call: got %d new tasks and error %v, want none", n, err)
+		ids, err := l.enqueueFolder(t.Context(), folder)
+		if len(ids) != 0 || err != nil { // the task of the first call has the same unique key
+			t.Errorf("second call: got %d new tasks and error %v, want none", len(ids), err)
 		}
 		if got := runnertest.Enqueued(t, l.runner, importPhoto); len(got) != 1 {
 			t.Errorf("got tasks %v, want one", got)

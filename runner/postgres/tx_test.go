@@ -10,6 +10,7 @@ import (
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
+	"example.com/runner/test/testkit/runnerkit"
 )
 
 // TestWorkersNoticeCommitOfCaller commits tasks, and then their cancellation,
@@ -70,4 +71,32 @@ func TestWorkersNoticeCommitOfCaller(t *testing.T) {
 	_, err = r.Cancel(t.Context(), []int64{first}, runner.CancelOptions{})
 	testkit.NoError(t, err)
 	<-stopped
+}
+
+// TestWatchSeesTasksOfOtherProcessOnServer watches a task with one handle while
+// another one runs it.
+func TestWatchSeesTasksOfOtherProcessOnServer(t *testing.T) {
+	at := pgkit.Address(t)
+	worker, r := open(t, at, runner.Options{}), open(t, at, runner.Options{})
+	seen := make(chan struct{})
+	worker.Register(count.Handler(func(ctx context.Context, _ int) error {
+		runner.Progress(ctx, 1, 2, "half")
+		<-seen
+		return nil
+	}))
+	task := runnerkit.Enqueue(t, r, count.With(1))
+	defer work(t, worker)()
+	half := false
+	for task, err := range r.Watch(t.Context(), jobs.Filter{IDs: []int64{task.ID}}) {
+		testkit.NoError(t, err)
+		if p := task.Progress; !half && p != nil && p.Text == "half" && task.State == jobs.Running {
+			half = true
+			close(seen)
+		}
+		if task.State.Finished() {
+			testkit.Equal(t, "state", task.State, jobs.Completed)
+			break
+		}
+	}
+	testkit.Equal(t, "whether its progress was seen", half, true)
 }
