@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -267,14 +268,22 @@ func (w *writer) lookAfter(changed bool) error {
 // another task. It looks only once in a millisecond, because a check takes 1
 // µs.
 func (t *tx) checkSpace() error {
-	now := time.Now()
-	if last := t.db.roomAt.Load(); last != nil && now.Sub(*last) < lookAgain {
+	if isRecent(&t.db.roomAt) {
 		return nil
 	}
 
 	err := t.db.engine.Space()
 	if err == nil {
-		t.db.roomAt.Store(new(now))
+		t.db.roomAt.Store(new(time.Now()))
 	}
 	return err
 }
+
+// isRecent reports whether a check succeeded less than a millisecond ago.
+func isRecent(check *atomic.Pointer[time.Time]) bool {
+	at := check.Load()
+	return at != nil && time.Since(*at) < lookAgain
+}
+
+// recordSize notes that the file was within Options.MaxBytes just now.
+func (d *DB) recordSize() { d.measuredAt.Store(new(time.Now())) }

@@ -82,7 +82,8 @@ type DB struct {
 	lastTx  atomic.Pointer[outerTx]
 	closing sync.Once
 
-	roomAt atomic.Pointer[time.Time] // time of the last check that found enough disk space; see checkSpace
+	roomAt     atomic.Pointer[time.Time] // time of the last check that found enough disk space; see checkSpace
+	measuredAt atomic.Pointer[time.Time] // time of the last check that found the file within Options.MaxBytes; see makeRoom
 
 	notices
 
@@ -105,6 +106,11 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	}
 	if adjust, ok := ctx.Value(adjustKey{}).(func(*Options)); ok {
 		adjust(&options)
+	}
+
+	if options.MaxBytes > 0 && !ParseAddress(path).LocalFile() {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "option MaxBytes is for a file, and a server has no such bound",
+			Hint: "a quota of the server's disk"}
 	}
 
 	d := &DB{options: options}

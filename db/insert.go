@@ -61,7 +61,7 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]jo
 		of, from, err = t.insertAll(specs, now)
 		return err
 	}}
-	if len(specs) == 1 && r.shared && len(specs[0].Metadata) == 0 {
+	if len(specs) == 1 && r.shared && len(specs[0].Metadata) == 0 && d.isMeasured() {
 		r.single = func(t *tx) error {
 			id, err := t.insertOne(&specs[0], now)
 			of, from = &inserter{added: []jobs.Enqueued{{ID: id}}}, 0
@@ -140,7 +140,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 // insertOnce tries to add one task. It returns errTaken if another task has
 // taken the unique key meanwhile: the next try finds that task.
 func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (jobs.Enqueued, error) {
-	if err := t.checkSpace(); err != nil {
+	if err := t.makeRoom(now); err != nil {
 		return jobs.Enqueued{}, err
 	}
 

@@ -104,14 +104,10 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 		return done, nil
 	}
 
-	left := int64(maxPrunedBytes)
-	for i := range list {
-		if left -= list[i].Bytes; left < 0 && i > 0 {
-			list, done.More = list[:i], true
-			break
-		}
+	n := len(list)
+	if list = atMost(list, maxPrunedBytes); len(list) < n {
+		done.More = true
 	}
-
 	if done.More {
 		// More tasks may have ended in the same millisecond as the last of
 		// these.
@@ -125,6 +121,17 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 
 	done.More = done.More && done.Tasks > 0
 	return done, err
+}
+
+// atMost returns the first tasks that have together at most so many bytes, but
+// at least one.
+func atMost(list []oldTask, bytes int64) []oldTask {
+	for i := range list {
+		if bytes -= list[i].Bytes; bytes < 0 && i > 0 {
+			return list[:i]
+		}
+	}
+	return list
 }
 
 // pruneEach deletes tasks in a transaction each, so that a row that cannot be
@@ -147,10 +154,10 @@ func (d *DB) pruneEach(ctx context.Context, list []oldTask, before time.Time) (d
 // pruneThese deletes those tasks of the list that ended before a given time in
 // one transaction, and returns their number.
 func (d *DB) pruneThese(ctx context.Context, list []oldTask, before time.Time) (int, error) {
-	return updateAs(ctx, d, normal, func(t *tx) (int, error) { return t.prune(list, before) })
+	return updateAs(ctx, d, normal, func(t *tx) (int, error) { return t.prune(list, before.UnixMilli()) })
 }
 
-func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
+func (t *tx) prune(list []oldTask, before int64) (int, error) {
 	ids := make([]int64, len(list))
 	for i, task := range list {
 		ids[i] = task.ID
@@ -160,7 +167,7 @@ func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
 		ID        int64 `db:"id"`
 		UniqueKey text  `db:"unique_key"`
 	}
-	if err := t.list(&pruned, pruneTasks, jsonText(ids), before.UnixMilli()); err != nil {
+	if err := t.list(&pruned, pruneTasks, jsonText(ids), before); err != nil {
 		return 0, err
 	}
 

@@ -19,7 +19,7 @@ var (
 var (
 	ErrConflict = errors.New("conflict")               // the state of the task, the database or a file does not allow the operation
 	ErrBusy     = errors.New("busy")                   // another process held the write lock for too long; it is safe to try again
-	ErrFull     = errors.New("full")                   // the disk is full; it is safe to try again later
+	ErrFull     = errors.New("full")                   // the disk is full, or the file has its full size; it is safe to try again later
 	ErrReplaced = errors.New("replaced")               // another file is now at the path of the opened database file
 	ErrCorrupt  = errors.New("corrupt")                // the file is damaged
 	ErrUnknown  = errors.New("unknown")                // the write was not confirmed in time: it may or may not have happened

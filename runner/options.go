@@ -63,6 +63,17 @@ type Options struct {
 	// WriteEvery is, with SyncFlash, how long Work collects its writes, and how
 	// long a commit stays without a sync. Defaults to 5 s.
 	WriteEvery time.Duration
+	// MaxBytes is a bound for the size of the file, at least 1 MiB; a server
+	// has none. At the bound, a call that adds a task first deletes the oldest
+	// finished tasks, also those that Keep would keep. If no finished task is
+	// left, the call returns jobs.ErrFull, or drops tasks: see DropOldest. All
+	// programs that add tasks to the file should set the same bound. See
+	// docs/embedding.md for what else the files may take. Defaults to no bound.
+	MaxBytes int64
+	// DropOldest makes room for a new task, if the unfinished tasks alone reach
+	// MaxBytes: it cancels those of the waiting tasks that were added first.
+	// Defaults to false.
+	DropOldest bool
 	// Log receives the log records of the worker. A failed attempt is a
 	// warning. Defaults to no log.
 	Log *slog.Logger

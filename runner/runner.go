@@ -81,6 +81,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly,
 		Normal: options.Sync == SyncNormal, Flash: options.WriteEvery, Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS,
+		MaxBytes: options.MaxBytes, DropOldest: options.DropOldest,
 		BusyTimeout: options.BusyTimeout, Engine: options.Engine.Driver, Dir: options.Dir})
 	if err != nil {
 		return nil, causeOf(ctx, err)

@@ -24,6 +24,10 @@ func (o *Options) validate() error {
 	}
 
 	switch {
+	case o.MaxBytes != 0 && o.MaxBytes < 1<<20:
+		return invalidValue("at least 1 MiB, or 0 for no bound", "option MaxBytes is too small: %d", o.MaxBytes)
+	case o.DropOldest && o.MaxBytes == 0:
+		return invalidValue("a size in MaxBytes, too", "option DropOldest has no effect without MaxBytes")
 	case o.BusyTimeout < 0:
 		return invalidValue(orDefault, "option BusyTimeout is negative: %v", o.BusyTimeout)
 	case o.Sync < SyncFull || o.Sync > SyncFlash:

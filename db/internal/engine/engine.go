@@ -105,6 +105,9 @@ type Shared interface {
 	// Space returns an error of kind ErrFull if the disk has no space for
 	// another task. A server reports a full disk itself.
 	Space() error
+	// Used returns how many bytes the pages in use have, also those that the
+	// open transaction has written. A server doesn't count them.
+	Used(q Querier) (int64, error)
 	// Integrity reads the whole file and returns the damage that it finds. If
 	// thorough is true, it also compares the indexes with their tables.
 	Integrity(ctx context.Context, thorough bool) ([]string, error)
@@ -246,6 +249,8 @@ type Options struct {
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
 	Beside      bool          // allow a database of another program; runner's tables in it get a prefix
 	Prefix      string        // of the table names, with Beside. Defaults to that in the file, or to DefaultPrefix
+	MaxBytes    int64         // pages in use from which tasks are deleted before one is added; 0 for no bound. Only for a file
+	DropOldest  bool          // at MaxBytes, cancel the oldest waiting tasks when no finished task is left
 	BusyTimeout time.Duration // how long a write waits for locks of other processes. Defaults to 5 s
 	Alone       bool          // no other process writes the file: wait for a lock on the clock, which may be fake, not in the kernel
 	Engine      *Driver       `json:"-"` // connects to the server; only for a database on a server

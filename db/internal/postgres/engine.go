@@ -143,6 +143,7 @@ func (*Server) Replaced() error                                   { return nil }
 func (*Server) Committed(bool) error                              { return nil }
 func (*Server) Rest(time.Duration)                                {}
 func (*Server) Space() error                                      { return nil } // the server reports a full disk itself
+func (*Server) Used(engine.Querier) (int64, error)                { return 0, nil }
 func (*Server) Vacuum(context.Context, *sqlx.Conn) (bool, error)  { return false, nil }
 func (*Server) Integrity(context.Context, bool) ([]string, error) { return nil, nil } // the administrator of the server can run pg_amcheck
 func (*Server) Readers() []engine.Process                         { return nil }

@@ -270,6 +270,16 @@ func (d *File) Size() (file, wal int64) {
 	return file, wal
 }
 
+// selectUsed returns the number of bytes of the pages in use.
+var selectUsed = sqltext.Query(`SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count,
+	pragma_page_size`)
+
+// Used implements engine.Shared.
+func (*File) Used(q engine.Querier) (used int64, err error) {
+	err = q.Scan(selectUsed, nil, &used)
+	return used, err
+}
+
 // quickCheck reads every page and finds damage. fullCheck also compares indexes
 // with their tables, and takes several times as long. Both return up to ten
 // problems, or one row, ok.

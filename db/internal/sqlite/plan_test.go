@@ -54,6 +54,7 @@ func TestStatementsOfPackageUseIndexes(t *testing.T) {
 		selectUsedNames:                 {"SCAN sqlite_schema", "SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"},
 		hasSchemaTable:                  {"SCAN sqlite_schema"},
 		selectPages:                     {"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_auto_vacuum"},
+		d.sql.Text(selectUsed):          {"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_page_size"},
 		d.sql.Text(rememberID):          nil,
 		d.sql.Text(selectHighestID):     {"SCAN ids"},
 		d.sql.Text(engine.SelectAtWork): {"SCAN workers USING INDEX workers_live"},
