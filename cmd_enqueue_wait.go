@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 )
 
 // addAndWait adds the task, shows its output, and waits for its end. The error
@@ -22,11 +23,11 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui
 	var added runner.Enqueued
 	var err error
 	if o.here {
-		commands := runner.CommandOptions{}
+		options := commands.Options{OwnProcess: true}
 		if shows {
-			commands.Tee = to.Tee
+			options.Tee = to.Tee
 		}
-		r.Register(runner.Commands(commands))
+		r.Register(commands.Handler(options))
 		var stop func()
 		if added, ctx, stop, err = o.workHere(ctx, r); err == nil {
 			defer stop()

@@ -18,6 +18,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 )
 
 func workCommand(a *cli.App) *cli.Command {
@@ -63,7 +64,7 @@ SIGNALS
 			if err := o.read(c, a); err != nil {
 				return err
 			}
-			if err := a.RequireSafeDatabase(o.work.InsecurePerms); err != nil {
+			if err := a.RequireSafeDatabase(o.commands.InsecurePerms); err != nil {
 				return err
 			}
 
@@ -81,7 +82,7 @@ SIGNALS
 type workOptions struct {
 	open      runner.Options
 	work      runner.WorkOptions
-	commands  runner.CommandOptions
+	commands  commands.Options
 	sync      string
 	logFormat string
 	logLevel  string
@@ -99,12 +100,12 @@ func (o *workOptions) options() []cli.Flag {
 	*e = runner.WorkOptions{
 		Concurrency: runtime.GOMAXPROCS(0),
 		Grace:       30 * time.Second,
-		OutputLimit: taskspec.DefaultOutputLimit,
 		Keep:        taskspec.DefaultKeep,
 		KeepFailed:  taskspec.DefaultKeepFailed,
-		OwnProcess:  true,
 	}
 	o.open.WriteEvery = 5 * time.Second
+	n := &o.commands
+	*n = commands.Options{OutputLimit: taskspec.DefaultOutputLimit, OwnProcess: true}
 	o.logFormat, o.logLevel = "auto", "info"
 	o.pageFlags = cli.Group("Dashboard", o.pages.Options()...)
 	duration := orNone(humanize.ParseDuration)
@@ -116,9 +117,9 @@ func (o *workOptions) options() []cli.Flag {
 			"run all due tasks, also tasks that become due in the meantime; then exit"),
 		cli.Value(&e.Grace, "grace", "DUR", "after a signal, let running tasks continue for this time", duration).
 			Default("30s"),
-		cli.Duration(&e.Timeout, "timeout",
+		cli.Duration(&n.Timeout, "timeout",
 			"time limit of each attempt, for commands that were enqueued without --timeout"),
-		cli.Bool(&e.LeaveChildren, "leave-children",
+		cli.Bool(&n.LeaveChildren, "leave-children",
 			"use --leave-children for all commands: do not kill the background processes of commands"),
 		cli.Value(&e.Lease, "lease", "DUR",
 			"if the worker sends no heartbeat for this time, other workers take over its tasks; at least 5s",
@@ -127,22 +128,22 @@ func (o *workOptions) options() []cli.Flag {
 			"what a power failure may undo: full: nothing; normal: the last writes; flash: the writes of the last --write-every",
 			"full", "normal", "flash").Default("full"),
 		cli.Duration(&o.open.WriteEvery, "write-every", "with --sync flash: write to the disk once in this time").Default("5s"),
-		cli.Value(&e.OutputLimit, "output-limit", "SIZE",
+		cli.Value(&n.OutputLimit, "output-limit", "SIZE",
 			"store at most this much output of each attempt, for tasks without --output-limit; 0: none",
 			orNone(humanize.ParseSize)).Default("1MiB"),
 		cli.Bool(&o.tee, "tee", "copy the output of tasks to stdout and stderr"),
-		cli.Text(&e.Hooks.OnFailure, "on-failure", "CMD", "run CMD as a task for each failed task without its own --on-failure"),
-		cli.Text(&e.Hooks.OnSuccess, "on-success", "CMD",
+		cli.Text(&n.Hooks.OnFailure, "on-failure", "CMD", "run CMD as a task for each failed task without its own --on-failure"),
+		cli.Text(&n.Hooks.OnSuccess, "on-success", "CMD",
 			"run CMD as a task for each completed task without its own --on-success"),
-		cli.Text(&e.Hooks.OnRecovery, "on-recovery", "CMD",
+		cli.Text(&n.Hooks.OnRecovery, "on-recovery", "CMD",
 			"run CMD as the --on-recovery of each task without its own --on-recovery"),
-		cli.Text(&e.Hooks.OnOutput, "on-output", "CMD", "run CMD as the --on-output of each task without its own --on-output"),
+		cli.Text(&n.Hooks.OnOutput, "on-output", "CMD", "run CMD as the --on-output of each task without its own --on-output"),
 		cli.Value(&e.Keep, "keep", "DUR", "delete completed and cancelled tasks after this time; 0s: never", duration).
 			Default("7d"),
 		cli.Value(&e.KeepFailed, "keep-failed", "DUR", "delete failed tasks after this time; 0s: never", duration).
 			Default("30d"),
 		cli.Value(&e.Name, "name", "TEXT", "name of this worker", parseWorkerName).Default("HOST:PID"),
-		cli.Bool(&e.InsecurePerms, "insecure-perms", "accept a database that other users can write"),
+		cli.Bool(&n.InsecurePerms, "insecure-perms", "accept a database that other users can write"),
 		cli.Text(&o.pages.Listen, "serve", "ADDR", "serve the dashboard and metrics at ADDR, as runner serve does"),
 		cli.Choice(&o.logFormat, "log-format",
 			"format of the log; auto chooses one for a terminal, for the systemd journal or for a file",
@@ -270,7 +271,7 @@ func (o *workOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 		defer stop()
 	}
 
-	r.Register(runner.Commands(o.commands))
+	r.Register(commands.Handler(o.commands))
 	defer o.notifier.Stop()
 
 	err := r.Work(working, o.work)

@@ -10,7 +10,7 @@ import (
 
 func TestComplete(t *testing.T) {
 	// Without environment variables, the completion finds no database.
-	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
+	a := &cli.App{Commands: entries, Now: time.Now, Getenv: func(string) string { return "" }}
 	for line, want := range map[string]string{
 		"": "run enqueue work schedule status list show logs wait cancel retry edit delete pause resume limit " +
 			"doctor backup restore move serve service fence completion",

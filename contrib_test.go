@@ -29,7 +29,7 @@ func TestUnitsCallWork(t *testing.T) {
 		}
 		args := strings.Fields(strings.ReplaceAll(words[1], "%i", "media"))
 		a := &cli.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" },
-			Commands: commands}
+			Commands: entries}
 		line, err := cli.Parse(a.AllCommands(), a.GlobalOptions(), args, a.Getenv)
 		if err != nil || line.Command == nil || line.Command.Name != "work" {
 			t.Errorf("%s: got %q, error %v; want the command work", file, args, err)
@@ -43,7 +43,7 @@ const manFile = "contrib/man/runner.1"
 // TestManualPageIsHelp checks that the manual page consists of the help texts.
 // To write the page: UPDATE_DOCS=1 go test -run TestManualPage .
 func TestManualPageIsHelp(t *testing.T) {
-	a := &cli.App{Stdin: strings.NewReader(""), Stderr: io.Discard, Getenv: func(string) string { return "" }, Commands: commands}
+	a := &cli.App{Stdin: strings.NewReader(""), Stderr: io.Discard, Getenv: func(string) string { return "" }, Commands: entries}
 	help := func(args ...string) string {
 		var out bytes.Buffer
 		a.Stdout = &out

@@ -17,7 +17,7 @@ import (
 // full names.
 func visible() map[string]*cli.Command {
 	list := map[string]*cli.Command{}
-	for _, c := range (&cli.App{Commands: commands}).AllCommands() {
+	for _, c := range (&cli.App{Commands: entries}).AllCommands() {
 		if c.Hidden {
 			continue
 		}
@@ -64,7 +64,7 @@ func TestHelpHasItsPartsInOrder(t *testing.T) {
 // that runner accepts. A shell splits the examples into words.
 func TestExamplesOfHelpParse(t *testing.T) {
 	shell := testkit.Program(t, "sh")
-	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
+	a := &cli.App{Commands: entries, Now: time.Now, Getenv: func(string) string { return "" }}
 	for name, c := range visible() {
 		n := 0
 		help := strings.ReplaceAll(helpOf(t, name, c), "\\\n", "")

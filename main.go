@@ -9,11 +9,11 @@ import (
 	_ "time/tzdata" // the time zones, because some container images have none
 
 	"example.com/runner/internal/cli"
-	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 )
 
 func main() {
-	if runner.Guardian() {
+	if commands.Guardian() {
 		return
 	}
 	growStack(0)
@@ -22,13 +22,13 @@ func main() {
 
 // run returns the exit status of the program. args[0] is the program itself.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &cli.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Now: time.Now, Commands: commands}
+	a := &cli.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Now: time.Now, Commands: entries}
 	return a.Run(ctx, args[1:])
 }
 
-// commands lists all commands, in the order of the help. To add one, add a file
+// entries lists all commands, in the order of the help. To add one, add a file
 // cmd_x.go and a line here.
-var commands = []cli.Entry{
+var entries = []cli.Entry{
 	{Name: "run", New: runCommand},
 	{Name: "enqueue", New: enqueueCommand},
 	{Name: "work", New: workCommand},

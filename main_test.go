@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/pgserver"
 	"example.com/runner/test/testkit"
 )
@@ -30,7 +31,7 @@ import (
 // "runner", the binary calls main of this package. Under the name "runnerdemo",
 // it is a user's program with registered functions.
 func TestMain(m *testing.M) {
-	if runner.Guardian() { // workers in this process start the test binary as their guardian
+	if commands.Guardian() { // workers in this process start the test binary as their guardian
 		return
 	}
 	if signal.Ignored(os.Interrupt) { // a shell makes its background processes ignore INT, but the scripts stop processes with INT

@@ -27,7 +27,7 @@ func answerTo(t *testing.T, shell, text string) (status int, hint string) {
 	cancel()
 	var stdout, stderr bytes.Buffer
 	file := t.TempDir() + "/runner.db"
-	a := &cli.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Now: time.Now, Commands: commands,
+	a := &cli.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Now: time.Now, Commands: entries,
 		Getenv: func(name string) string { return map[string]string{"RUNNER_DB": file, "PATH": os.Getenv("PATH")}[name] }}
 	status = a.Run(ctx, strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")[1:])
 	message, hint, found := strings.Cut(stderr.String(), "\n  try: ")
@@ -82,7 +82,7 @@ func TestNewcomersFindCommand(t *testing.T) {
 // other tools. Each hint must be a command line or an option of runner. A name
 // that gets a hint must not itself be a command or option of runner.
 func TestSynonymsNameWhatRunnerHas(t *testing.T) {
-	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
+	a := &cli.App{Commands: entries, Now: time.Now, Getenv: func(string) string { return "" }}
 	parse := func(text string) error {
 		_, err := cli.Parse(a.AllCommands(), a.GlobalOptions(), strings.Fields(text), a.Getenv)
 		return err

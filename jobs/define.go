@@ -24,7 +24,11 @@ type Handler struct {
 	// The context ends on a timeout, a cancellation, the loss of the lease and
 	// a shutdown; context.Cause returns the cause.
 	Run func(ctx context.Context, task Task) (json.RawMessage, error)
+
+	commands any // see usercode.Commands
 }
+
+func init() { usercode.Commands = func(handler any) *any { return &handler.(*Handler).commands } }
 
 // Func is a job that is a Go function from In to an error. Make it once with
 // Define, and use it both to enqueue tasks and to register the function with a

@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -118,7 +119,7 @@ func TestMiddlewareLogsToOutputOfCommand(t *testing.T) {
 	var mu sync.Mutex // guards the variable tee, because the readers of stdout and stderr call Tee at the same time
 	var tee strings.Builder
 	r := runnerkit.Open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{Tee: func(_ jobs.Task, _ string, data []byte) {
+	r.Register(commands.Handler(commands.Options{Tee: func(_ jobs.Task, _ string, data []byte) {
 		mu.Lock()
 		defer mu.Unlock()
 		tee.Write(data)
@@ -140,7 +141,7 @@ func TestTeeThatPanicsLosesNoOutput(t *testing.T) {
 	for _, fail := range ends {
 		var log safeBuffer
 		r := runnerkit.Open(t, runner.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		r.Register(runner.Commands(runner.CommandOptions{Tee: func(jobs.Task, string, []byte) { fail() }}))
+		r.Register(commands.Handler(commands.Options{Tee: func(jobs.Task, string, []byte) { fail() }}))
 		task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"echo", "hello"}}.With())
 		runnerkit.Drain(t, r)
 		testkit.Equal(t, "output", runnerkit.Output(t, r, task.ID), "hello\n")

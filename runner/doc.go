@@ -75,8 +75,7 @@
 //
 // # Commands
 //
-// A program that registers Commands also runs the commands that others enqueue.
-// It begins its main with Guardian, because Work starts the program again as
-// the guardian of its commands. A program that registers only functions needs
-// no guardian.
+// A program that registers the handler of package runner/commands also runs the
+// commands that others enqueue. A program that registers only functions doesn't
+// link that package.
 package runner

@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -30,7 +31,7 @@ func withEnvFile(file, script string, options ...jobs.Option) jobs.Spec {
 // minute fails the test.
 func workEmpty(t *testing.T, r *runner.Runner) {
 	t.Helper()
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	ctx, stop := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("a task holds its slot for a minute"))
 	defer stop()
 	testkit.NoError(t, r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))

@@ -7,13 +7,14 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
 
 func TestFailedCommandKeepsItsLastLine(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	for _, c := range []struct {
 		script, want string
 		options      []jobs.Option

@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -190,9 +191,9 @@ exit 1
 		t.Fatal(err)
 	}
 	r := runnerkit.Open(t, runner.Options{})
-	handlers(r)
+	r.Register(commands.Handler(commands.Options{GuardianPath: path}))
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
-	err := r.Work(t.Context(), runner.WorkOptions{Grace: -1, GuardianPath: path})
+	err := r.Work(t.Context(), runner.WorkOptions{Grace: -1})
 	if want := "3 guardians in a row died before they had started a command"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
@@ -285,9 +286,9 @@ func TestGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := runnerkit.Open(t, runner.Options{})
-	handlers(r)
+	r.Register(commands.Handler(commands.Options{GuardianPath: path}))
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
-	runnerkit.Drain(t, r, runner.WorkOptions{GuardianPath: path})
+	runnerkit.Drain(t, r)
 	if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Completed || got.Losses != 0 {
 		t.Errorf("got %s, %d losses; want completed, 0", got.State, got.Losses)
 	}

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -39,7 +40,7 @@ func TestQueuePositionCountsTasksThatStartFirst(t *testing.T) {
 
 func TestOutputBeforeReturnsLastPieces(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	task := runnerkit.Enqueue(t, r, jobs.Shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo end").With())
 	runnerkit.Drain(t, r)
 	attempts, err := r.Attempts(t.Context(), runnerkit.Get(t, r, task.ID))

@@ -18,6 +18,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 )
 
 // stamp is a job whose input is the time of its enqueue on the wall clock, in
@@ -197,7 +198,7 @@ func BenchmarkCommands(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer r.Close()
-			r.Register(runner.Commands(runner.CommandOptions{}))
+			r.Register(commands.Handler(commands.Options{}))
 			if _, err := r.EnqueueSeq(b.Context(), repeat(jobs.Command{Argv: []string{"true"}}.With(), b.N)); err != nil {
 				b.Fatal(err)
 			}

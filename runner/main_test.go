@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 )
 
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(unhookedVariable) != "" { // here the test program acts as a program whose main does not call Guardian
 		os.Exit(unhooked())
 	}
-	if runner.Guardian() {
+	if commands.Guardian() {
 		return
 	}
 	for variable, child := range map[string]func(path string, how []string) error{workerVariable: testWorker, shopVariable: shop,
@@ -71,7 +72,7 @@ func handlers(r *runner.Runner) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	r.Register(runner.Commands(runner.CommandOptions{}), hang.Handler(hanging),
+	r.Register(commands.Handler(commands.Options{}), hang.Handler(hanging),
 		quick.Handler(func(context.Context, any) error { return nil }))
 }
 
@@ -86,8 +87,8 @@ func unhooked() int {
 		panic(err)
 	}
 	defer r.Close()
-	r.Register(runner.Commands(runner.CommandOptions{}))
-	if err := r.Work(context.Background(), runner.WorkOptions{GuardianPath: os.Getenv("GUARDIAN"), UntilEmpty: true}); err != nil {
+	r.Register(commands.Handler(commands.Options{GuardianPath: os.Getenv("GUARDIAN")}))
+	if err := r.Work(context.Background(), runner.WorkOptions{UntilEmpty: true}); err != nil {
 		fmt.Println(err)
 		return 1
 	}

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -110,7 +111,6 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(quick.Handler(runs))
 	for name, options := range map[string]runner.WorkOptions{
-		"Timeout":          {Timeout: -1},
 		"lease":            {Lease: 1},
 		"Max of queue":     {Queues: []runner.QueueMax{{Name: "mail", Max: -1}}},
 		"queue mail comes": {Queues: []runner.QueueMax{{Name: "mail"}, {Name: "mail"}}},
@@ -180,7 +180,7 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 	panics("a job twice", `job "mail" is registered twice`, func() { r.Register(mail, mail) })
 	panics("no name", `register "": no job name`, func() { r.Register(jobs.Handler{Run: mail.Run}) })
 	r.Register(quick.Handler(func(context.Context, any) error {
-		panics("Register", "Register while Work runs", func() { r.Register(runner.Commands(runner.CommandOptions{})) })
+		panics("Register", "Register while Work runs", func() { r.Register(commands.Handler(commands.Options{})) })
 		panics("OnTick", "OnTick while Work runs", func() {
 			_ = r.OnTick(t.Context(), jobs.Schedule{}, hourOf)
 		})

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
 
@@ -110,17 +109,6 @@ type WorkOptions struct {
 	// such a lease in tests only. The shortest lease is 100 ms. Defaults to 60
 	// s, and with SyncFlash to 5 minutes.
 	Lease time.Duration
-	// Timeout limits attempts of commands that have no timeout of their own.
-	// Defaults to no limit.
-	Timeout time.Duration
-	// LeaveChildren sets jobs.LeaveChildren for all commands: if a command
-	// exits by itself, the processes that it leaves behind live on. Defaults to
-	// false.
-	LeaveChildren bool
-	// OutputLimit is how many bytes of an attempt's output are stored for tasks
-	// with the default limit. A negative value means that no output is stored.
-	// Defaults to 1 MiB.
-	OutputLimit int64
 	// Name is the name of the worker in lists and logs. Defaults to HOST:PID.
 	Name string
 	// Keep is how long Work keeps tasks that completed or were cancelled, with
@@ -129,10 +117,6 @@ type WorkOptions struct {
 	// workers of a database counts. A negative value keeps the tasks for ever.
 	// Keep defaults to 7 days, and KeepFailed to 30 days.
 	Keep, KeepFailed time.Duration
-	// Hooks are the commands that run when a task without its own hooks ends in
-	// Work. They are tasks of the job "command", so a program that sets Hooks
-	// must register Commands. Defaults to none.
-	Hooks jobs.Hooks
 	// Liveness is a callback for a watchdog. Work calls it after the first
 	// claim, when Work begins to stop, and at intervals of at most
 	// LivenessEvery. Work uses the database before each call, so a call shows
@@ -143,25 +127,11 @@ type WorkOptions struct {
 	// LivenessEvery is the longest time between two calls of Liveness. Defaults
 	// to a sixth of Lease.
 	LivenessEvery time.Duration
-	// InsecurePerms lets Work run commands even if a user other than the one
-	// who runs Work may write the database. Whoever can write the database can
-	// run commands as the user of Work. Defaults to false.
-	InsecurePerms bool
 	// ForeignTriggers lets Work use a database in which someone has added
 	// triggers or indexes to runner's own tables. Such triggers and indexes
 	// take effect in each write of a worker. Tables of an application, and
 	// triggers on those tables, need no ForeignTriggers. Defaults to false.
 	ForeignTriggers bool
-
-	// GuardianPath is the path of an installed program whose main begins with a
-	// call of Guardian, such as runner itself. It must have the same version as
-	// this package. Work starts this program, instead of its own, as the
-	// guardian of commands. Defaults to this program, which must call Guardian.
-	GuardianPath string
-	// OwnProcess declares that this process does nothing but Work. Work then
-	// changes the process: it adopts processes that outlive their parents, and
-	// commands cannot read its memory. Linux only. Defaults to false.
-	OwnProcess bool
 }
 
 // Engine connects to databases on a server. Package runner/postgres has one.

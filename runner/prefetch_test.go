@@ -314,7 +314,7 @@ func TestCommandsAreNotPrefetched(t *testing.T) {
 		for range 50 {
 			f.enqueue(jobs.Command{Argv: []string{"true"}}.With())
 		}
-		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, InsecurePerms: true, UntilEmpty: true}))
+		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, UntilEmpty: true}))
 		testkit.Equal(t, "runs", a.ended.Load(), 50)
 	})
 	a.wantPrefetch(t, 1, false)

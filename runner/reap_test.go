@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -130,7 +131,7 @@ func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 func TestWorkerRecreatesRemovedDirectoryOfItsDatabase(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	dir := r.Path() + ".d"
 	spec := jobs.Command{Argv: []string{"sh", "-c", `echo '"kept"' >"$RUNNER_RESULT"`}}
 	runnerkit.Work(t, r, runner.WorkOptions{Lease: runner.MinLease})

@@ -128,7 +128,7 @@ func init() {
 	db.NextTicks = nextTicks
 	db.WorkOne = func(ctx context.Context, r any, one db.OneTask) error {
 		queues := []QueueMax{{Name: one.Spec.Queue, Max: 1}}
-		return r.(*Runner).work(ctx, WorkOptions{Concurrency: 1, Queues: queues, OwnProcess: true}, &one)
+		return r.(*Runner).work(ctx, WorkOptions{Concurrency: 1, Queues: queues}, &one)
 	}
 }
 

@@ -45,8 +45,6 @@ func (o *WorkOptions) validate(write time.Duration) error {
 	switch {
 	case o.Concurrency < 0:
 		return invalidValue(orDefault, "option Concurrency is negative: %d", o.Concurrency)
-	case o.Timeout < 0:
-		return invalidValue(orDefault, "option Timeout is negative: %v", o.Timeout)
 	case o.Lease < shortestLease:
 		return invalidValue("at least 5s", "lease %v is too short", o.Lease)
 	case write > o.Lease/2:

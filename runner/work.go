@@ -102,7 +102,7 @@ func (r *Runner) work(ctx context.Context, o WorkOptions, one *db.OneTask) error
 // error if someone has added triggers or indexes to runner's own tables, or if
 // a crash has left the file damaged.
 func (r *Runner) mayWork(ctx context.Context, o *WorkOptions) error {
-	if _, commands := r.handlers[jobs.CommandJob]; commands && !o.InsecurePerms {
+	if c := engine.CommandsOf(r.handlers[jobs.CommandJob]); c != nil && !c.InsecurePerms {
 		if err := db.Insecure(r.Path(), os.Geteuid()); err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -41,7 +42,7 @@ func TestFunctionRunsAndItsResultIsStored(t *testing.T) {
 
 func TestCommandRunsAndItsOutputIsStored(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	script := `echo "hello $1"; cat; printf '{"n":1}' >"$RUNNER_RESULT"`
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, "x", "wörld"}, Input: []byte("input")}.With())
 	runnerkit.Drain(t, r)
@@ -59,7 +60,7 @@ func TestCommandRunsAndItsOutputIsStored(t *testing.T) {
 
 func TestFailedAttemptsAreRetriedAndKeepTheirErrors(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "exit 7"}}.With(jobs.MaxAttempts(3),
 		jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed})))
 	runnerkit.Drain(t, r)
@@ -95,7 +96,7 @@ func TestPanicFailsAttempt(t *testing.T) {
 
 func TestCancelStopsRunningCommand(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -121,7 +122,7 @@ func TestCancelStopsRunningCommand(t *testing.T) {
 
 func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	begun := filepath.Join(t.TempDir(), "begun")
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `touch "$0"; exec sleep 600`, begun}}.With())
 	ctx, stop := context.WithCancel(t.Context())
@@ -171,7 +172,7 @@ func TestCommandThatAnswersTermWithExitZero(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := runnerkit.Open(t, runner.Options{})
-			r.Register(runner.Commands(runner.CommandOptions{}))
+			r.Register(commands.Handler(commands.Options{}))
 			begun := filepath.Join(t.TempDir(), "begun")
 			task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, begun}}.With(test.options...))
 			ctx, stop := context.WithCancel(t.Context())
@@ -195,7 +196,7 @@ func TestCommandThatAnswersTermWithExitZero(t *testing.T) {
 
 func TestAbortKillsCommands(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 600"}}.With())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(t.Context(), runner.WorkOptions{}) }()
@@ -235,7 +236,7 @@ func TestWorkReportsAbortDuringDrain(t *testing.T) {
 // in a write. Abort must kill the commands during this wait.
 func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{BusyTimeout: 3 * time.Second})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	pidFile := filepath.Join(t.TempDir(), "pid")
 	command := jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; echo $$ >\"$1\"; sleep 600", "x", pidFile}}
 	task := runnerkit.Enqueue(t, r, command.With())

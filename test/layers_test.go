@@ -81,8 +81,10 @@ var layers = []layer{
 		"internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
 	{path: "runner", ours: []string{"internal/usercode", "internal/taskspec", "db",
 		"internal/errcode", "jobs", "runner/internal/cron",
-		"runner/internal/engine", "runner/internal/exec"},
+		"runner/internal/engine"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
+	{path: "runner/commands", ours: []string{"internal/taskspec", "internal/usercode", "jobs", "runner", "runner/internal/engine",
+		"runner/internal/exec"}},
 	{path: "test/testkit/runnerkit", ours: []string{"runner", "db", "test/testkit",
 		"jobs"}}, // only tests import this package
 	{path: "test/testkit/pgkit", ours: []string{"test/pgserver", "test/testkit",
@@ -118,7 +120,7 @@ var layers = []layer{
 	{path: "internal/input", ours: []string{"internal/humanize", "internal/ops",
 		"internal/output", "internal/taskspec", "internal/ui", "jobs", "runner"}},
 	{path: "",
-		ours: []string{"web", "runner", "runner/postgres", "jobs", "db", "db/transfer",
+		ours: []string{"web", "runner", "runner/commands", "runner/postgres", "jobs", "db", "db/transfer",
 			"internal/output", "internal/input", "internal/cli", "internal/ops", "internal/ui",
 			"internal/humanize", "internal/search", "internal/taskspec"},
 		others: []string{"al.essio.dev/pkg/shellescape",
@@ -127,7 +129,7 @@ var layers = []layer{
 	// The harness must not use the code that it checks.
 	{path: "test/selftest/harness", ours: []string{"jobs", "test/testkit/transitions", "test/pgserver"},
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
-	{path: "test/selftest", ours: []string{"internal/ui", "jobs", "runner", "runner/postgres",
+	{path: "test/selftest", ours: []string{"internal/ui", "jobs", "runner", "runner/commands", "runner/postgres",
 		"test/selftest/harness", "web"}},
 	{path: "test/mutants"},   // contains only tests
 	{path: "test/codeblock"}, // only tests import this package

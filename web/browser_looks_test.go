@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -67,7 +68,7 @@ func TestNamesOfWorkersAreOnOneLine(t *testing.T) {
 	t.Parallel()
 	const name = "batch-worker-17.eu-central-1.example:811" // 40 characters
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	dir := t.TempDir()
 	for range 4 {
 		shell(t, r, "while [ ! -e "+dir+"/go ]; do sleep 0.05; done", jobs.Label("a-label-of-a-usual-length"))

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -129,7 +130,7 @@ func TestDrawingOfDependenciesIsReachedWithKeyboard(t *testing.T) {
 func TestLiveRegionSpeaksNewProblemsOnly(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	stop := runnerkit.Work(t, r, web1)
 	defer stop()
 	fail := func(queue string) {

@@ -17,6 +17,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
@@ -25,7 +26,7 @@ import (
 // TestMain runs the tests in UTC, whatever the zone of the machine is. It lets
 // pages and double clicks take long, because the race detector is slow.
 func TestMain(m *testing.M) {
-	if runner.Guardian() {
+	if commands.Guardian() {
 		return
 	}
 	if err := os.Setenv("TZ", "UTC"); err != nil { // the zone of the browser
@@ -43,7 +44,7 @@ var web1 = runner.WorkOptions{Concurrency: 2, Name: "web1:811"}
 func open(t testing.TB) *runner.Runner {
 	t.Helper()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	return r
 }
 

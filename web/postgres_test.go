@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
@@ -22,7 +23,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	options := runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()}
 	at := pgkit.Start(t).Address("postgres")
 	r := runnerkit.OpenAt(t, at, options)
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 
 	s := serve(t, r, web.ServerOptions{})
 	shell(t, r, "echo hello from the server", jobs.Label("greeting"))

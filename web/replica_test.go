@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
@@ -21,7 +22,7 @@ func TestPagesOfStandby(t *testing.T) {
 	primary := pgkit.Start(t)
 	options := func() runner.Options { return runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()} }
 	r := runnerkit.OpenAt(t, primary.Address("postgres"), options())
-	r.Register(runner.Commands(runner.CommandOptions{}))
+	r.Register(commands.Handler(commands.Options{}))
 	standby, err := primary.Standby(t.Context())
 	testkit.NoError(t, err)
 	t.Cleanup(func() { testkit.NoError(t, standby.Close()) })

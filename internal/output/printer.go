@@ -54,7 +54,7 @@ func (s *LogPrinter) Tee(t jobs.Task, stream string, data []byte) {
 }
 
 // Copy prints output of a worker in this process, for
-// runner.CommandOptions.Tee. Empty data means that the stream has ended.
+// commands.Options.Tee. Empty data means that the stream has ended.
 func (s *LogPrinter) Copy(t jobs.Task, stream string, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

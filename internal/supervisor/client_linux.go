@@ -148,7 +148,7 @@ func (g *Guardian) hello() error {
 
 	var r reply
 	if err := g.in.Decode(&r); err != nil {
-		return fmt.Errorf("it sent no hello message: %w; does its main begin with runner.Guardian?", err)
+		return fmt.Errorf("it sent no hello message: %w; does its main begin with commands.Guardian?", err)
 	}
 	if r.Op != opHello || r.Version != g.pool.Version {
 		return fmt.Errorf("it has version %q, not %q", r.Version, g.pool.Version)

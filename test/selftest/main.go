@@ -30,12 +30,12 @@ import (
 	"syscall"
 	"time"
 
-	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/selftest/harness"
 )
 
 func main() {
-	if runner.Guardian() { // the workers of the test start this program as their guardian
+	if commands.Guardian() { // the workers of the test start this program as their guardian
 		return
 	}
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))

@@ -11,14 +11,14 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/test/selftest/harness"
 	"example.com/runner/test/testkit"
 )
 
 // TestMain makes the test binary act as the processes of a selftest, too.
 func TestMain(m *testing.M) {
-	if runner.Guardian() {
+	if commands.Guardian() {
 		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == harness.RoleCommand {

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/commands"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/selftest/harness"
 	"example.com/runner/web"
@@ -136,14 +137,14 @@ func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly
 
 	r.Register(functions...)
 	if !functionsOnly {
-		r.Register(runner.Commands(runner.CommandOptions{}))
+		r.Register(commands.Handler(commands.Options{OwnProcess: true}))
 	}
 
 	ctx, stop := ui.HandleWorker(ctx, r, log, false)
 	defer stop()
 
 	o := runner.WorkOptions{Name: name, Lease: harness.Lease, Concurrency: harness.Slots, Grace: harness.Grace,
-		OwnProcess: !functionsOnly, ForeignTriggers: true}
+		ForeignTriggers: true}
 	if err := r.Work(ctx, o); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -74,8 +74,8 @@ type attempt struct {
 }
 
 func newAttempt(e *Engine, task jobs.Task) *attempt {
-	if e.o.OutputLimit != 0 && task.OutputLimit == taskspec.DefaultOutputLimit {
-		task.OutputLimit = max(e.o.OutputLimit, 0)
+	if e.c != nil && task.Job == jobs.CommandJob && e.c.OutputLimit != 0 && task.OutputLimit == taskspec.DefaultOutputLimit {
+		task.OutputLimit = max(e.c.OutputLimit, 0)
 	}
 	a := &attempt{e: e, task: task, claim: db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, kill: make(chan struct{})}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithValue(context.Background(), attemptKey{}, a))
@@ -156,17 +156,15 @@ func (a *attempt) withTimeout(began time.Time) (_ context.Context, unwatch, canc
 	}, cancel
 }
 
-// RunCommand runs the command of the attempt that ctx belongs to. pages is the
-// URL of the web pages, or empty.
-func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte), pages string) (json.RawMessage,
-	error) {
+// RunCommand runs the command of the attempt that ctx belongs to.
+func RunCommand(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
 	if a == nil {
 		return nil, errors.New("only Work runs commands")
 	}
 	c := exec.Command{Worker: &a.e.commands, Task: task, Stop: a.ctx, Kill: a.kill, Deadline: a.currentDeadline, Output: a.capture()}
-	c.Output.Tee, c.PagesURL = tee, pages
-	c.Task.LeaveChildren = task.LeaveChildren || a.e.o.LeaveChildren
+	c.Output.Tee, c.PagesURL = a.e.c.Tee, a.e.c.PagesURL
+	c.Task.LeaveChildren = task.LeaveChildren || a.e.c.LeaveChildren
 	defer func() { a.childrenKilled, a.childrenLeft, a.usage = c.ChildrenKilled, c.ChildrenLeft, c.Usage }()
 
 	return c.Run()
@@ -224,8 +222,8 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 
 // timeout returns how long the attempt may run; 0 for no limit.
 func (a *attempt) timeout() time.Duration {
-	if a.task.Timeout == 0 && a.task.Job == jobs.CommandJob {
-		return a.e.o.Timeout
+	if a.task.Timeout == 0 && a.task.Job == jobs.CommandJob && a.e.c != nil {
+		return a.e.c.Timeout
 	}
 	return a.task.Timeout
 }

@@ -38,6 +38,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/supervisor"
+	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
 )
@@ -71,18 +72,34 @@ type WorkOptions struct {
 	UntilEmpty       bool
 	Grace            time.Duration
 	Lease            time.Duration
-	Timeout          time.Duration
-	LeaveChildren    bool
-	OutputLimit      int64
 	Name             string
 	Keep, KeepFailed time.Duration
-	Hooks            jobs.Hooks
 	Liveness         func(running int, draining bool)
 	LivenessEvery    time.Duration
-	InsecurePerms    bool
 	ForeignTriggers  bool
-	GuardianPath     string
-	OwnProcess       bool
+}
+
+// CommandOptions are commands.Options, which has their documentation.
+type CommandOptions struct {
+	Timeout       time.Duration
+	LeaveChildren bool
+	OutputLimit   int64
+	Hooks         jobs.Hooks
+	InsecurePerms bool
+	GuardianPath  string
+	OwnProcess    bool
+	Tee           func(task jobs.Task, stream string, data []byte)
+	PagesURL      string
+}
+
+// CommandsOf returns the options of a handler of package commands. It returns
+// nil for any other handler.
+func CommandsOf(h jobs.Handler) *CommandOptions {
+	o, ok := (*usercode.Commands(&h)).(CommandOptions)
+	if !ok {
+		return nil
+	}
+	return &o
 }
 
 // beatEvery returns the interval of heartbeats, a sixth of the lease. Other
@@ -93,6 +110,7 @@ func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
 // and ends attempts, and the background goroutines.
 type Engine struct {
 	o          Options
+	c          *CommandOptions // nil if the worker runs no commands
 	store      *db.DB
 	started    func(id int64) // see NoteStarts; nil for none
 	log        *slog.Logger
@@ -190,7 +208,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 
 	dir, _ := os.Getwd() // without a directory, hooks run in /
-	e := &Engine{o: o, store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
+	e := &Engine{o: o, c: CommandsOf(o.Handlers[jobs.CommandJob]), store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
 		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin, Dir: dir, Log: o.Log},
 		ended:    make(chan *attempt, o.maxRunning()+prefetchMax), progressed: make(chan struct{}, 1), running: map[db.ClaimID]*attempt{},
 		confirmed: now(),
@@ -212,22 +230,17 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 
 	e.started, _ = ctx.Value(startedKey{}).(func(id int64))
 	e.reaper = &reaper{e: e, freeSince: map[string]time.Time{}}
-	_, guarded := o.Handlers[jobs.CommandJob]
-	if !guarded && o.Hooks != (jobs.Hooks{}) {
-		return nil, fmt.Errorf("%w: hooks are commands, and this worker runs no commands", jobs.ErrInvalid)
-	}
-
 	var err error
-	if guarded {
-		if err = exec.CheckGuardian(o.GuardianPath); err != nil {
+	if e.c != nil {
+		if err = exec.CheckGuardian(e.c.GuardianPath); err != nil {
 			return nil, err
 		}
 	}
 	if e.lock, err = newLock(e.store, e.info.ID); err != nil { // take the lock before Register makes this worker visible to others
 		return nil, err
 	}
-	if guarded {
-		e.commands.Guardians = supervisor.NewGuardians(supervisor.GuardiansOptions{Path: o.GuardianPath, Version: o.Version,
+	if e.c != nil {
+		e.commands.Guardians = supervisor.NewGuardians(supervisor.GuardiansOptions{Path: e.c.GuardianPath, Version: o.Version,
 			Worker: e.info.ID, Lock: e.lock, Log: e.log, Fail: e.fail})
 	}
 	if err = e.startClock(ctx, e.confirmed); err != nil {
@@ -241,7 +254,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 
-	e.worker.SetHooks(o.Hooks)
+	if e.c != nil {
+		e.worker.SetHooks(e.c.Hooks)
+	}
 	return e, nil
 }
 
@@ -269,13 +284,11 @@ func (e *Engine) Run(ctx, aborted context.Context) error {
 	notices, unsubscribe := e.store.SubscribeWorker(ctx)
 	defer unsubscribe()
 
-	if e.o.OwnProcess {
+	if e.c != nil && e.c.OwnProcess {
 		if err := supervisor.Dedicate(); err != nil {
 			e.log.Warn("cannot adopt processes that outlive their parents", "err", err)
 		}
-		if e.commands.Guardians != nil {
-			e.background.Go(e.commands.Guardians.Prepare)
-		}
+		e.background.Go(e.commands.Guardians.Prepare)
 	}
 
 	e.reaper.start()

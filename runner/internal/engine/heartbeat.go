@@ -22,7 +22,7 @@ func (e *Engine) heartbeat() {
 	defer ticker.Stop()
 
 	var deaths <-chan os.Signal
-	if e.o.OwnProcess || e.info.PID == 1 {
+	if e.c != nil && (e.c.OwnProcess || e.info.PID == 1) {
 		var stop func()
 		deaths, stop = supervisor.Deaths()
 		defer stop()

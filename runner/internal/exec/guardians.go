@@ -23,7 +23,8 @@ func Guardian(version string) bool {
 func CheckGuardian(path string) error {
 	if supervisor.HasGuardians && !guardianCalled.Load() && path == "" {
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",
-			Why: []string{"main does not begin with: if runner.Guardian() { return }"}, Hint: "add it, or set WorkOptions.GuardianPath"}
+			Why:  []string{"main does not begin with: if commands.Guardian() { return }"},
+			Hint: "add it, or set GuardianPath of commands.Options"}
 	}
 	return nil
 }
