@@ -67,7 +67,9 @@ func (e *failError) FailsTask()                 {}
 // RetryIn wraps an error that a function returns. The next attempt then starts
 // after d instead of after the backoff. With a d of 0 the task keeps its place
 // in the queue: it is due again before the worker takes a later task. The
-// attempt counts as usual, so the task fails if no attempts are left.
+// attempt counts as usual, so the task fails if no attempts are left. A
+// negative d is 0. A task that comes back at once again and again gets a pause,
+// as with Snooze.
 func RetryIn(d time.Duration, err error) error {
 	return &retryError{wrap(err, "retry"), max(d, 0)}
 }
@@ -75,8 +77,9 @@ func RetryIn(d time.Duration, err error) error {
 // Snooze returns an error with which a function delays its task. The task
 // starts again after d, and the attempt does not count. With a d of 0 the task
 // keeps its place in the queue, as with RetryIn. A negative d is an error of
-// the attempt. A task that snoozes for less than 100 ms more than ten times in
-// a row waits 100 ms from then on, and the worker logs a warning.
+// the attempt. If attempt and d together take less than 100 ms more than ten
+// times in a row, the task waits 100 ms from then on, and the worker logs a
+// warning.
 //
 // To give a reason, wrap the error. The task shows the text of that error until
 // the next attempt. Middleware recognises the error by its method

@@ -244,21 +244,40 @@ func TestSnoozeCountsNoAttempt(t *testing.T) {
 	})
 }
 
-// TestSnoozesWithoutPauseGetOne checks a function that never stops snoozing,
-// for a time between 0 and 100 ms. Work with UntilEmpty and Drain must return.
-func TestSnoozesWithoutPauseGetOne(t *testing.T) {
-	for _, d := range []time.Duration{0, 1, 99 * time.Millisecond} {
+// TestTasksThatComeBackAtOnceGetPause checks functions that never stop
+// snoozing, for a time between 0 and 100 ms, and one that never stops retrying.
+// Work with UntilEmpty and RunDue must return.
+func TestTasksThatComeBackAtOnceGetPause(t *testing.T) {
+	for _, again := range []error{jobs.Snooze(0), jobs.Snooze(1), jobs.Snooze(99 * time.Millisecond),
+		jobs.RetryIn(0, errors.New("busy")), jobs.RetryIn(-time.Hour, errors.New("busy"))} {
 		onFakeTime(t, WorkOptions{}, func(context.Context, *fakeTimeTest, string) (string, error) {
-			return "", jobs.Snooze(d)
+			return "", again
 		}, func(f *fakeTimeTest) {
-			id := f.enqueue(work.With("x"))
+			id := f.enqueue(work.With("x", jobs.MaxAttempts(1_000_000)))
 			f.work(10 * time.Second)
 			if n := len(f.runs); n < 90 || n > 115 {
-				f.Errorf("snoozes of %v: got %d runs in 10 s, want about 100", d, n)
+				f.Errorf("%T %v: got %d runs in 10 s, want about 100", again, again, n)
 			}
-			f.want(id, jobs.Scheduled, "")
+			task, err := f.Get(f.Context(), id)
+			if err != nil || task.State != jobs.Scheduled && task.State != jobs.Retrying {
+				f.Errorf("%T %v: got state %q and error %v, want one that waits", again, again, task.State, err)
+			}
 		})
 	}
+}
+
+// An attempt that takes its time is no spin: its task keeps its place.
+func TestSlowAttemptKeepsPlaceOfItsTask(t *testing.T) {
+	onFakeTime(t, WorkOptions{}, func(context.Context, *fakeTimeTest, string) (string, error) {
+		time.Sleep(100 * time.Millisecond)
+		return "", jobs.Snooze(0)
+	}, func(f *fakeTimeTest) {
+		f.enqueue(work.With("x"))
+		f.work(10 * time.Second)
+		if n := len(f.runs); n < 95 || n > 105 {
+			f.Errorf("got %d runs in 10 s, want about 100", n)
+		}
+	})
 }
 
 func TestNegativeSnoozeIsError(t *testing.T) {

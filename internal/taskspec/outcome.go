@@ -103,16 +103,26 @@ func (o *Outcome) setError(err error) {
 	}
 }
 
-// Snoozed returns the delay of jobs.Snooze if the attempt ended with it.
-func (o *Outcome) Snoozed() (time.Duration, bool) {
-	if o.snooze == nil || o.Reason != "" {
-		return 0, false
+// Delay returns the delay of jobs.Snooze or jobs.RetryIn if the attempt ended
+// with it.
+func (o *Outcome) Delay() (time.Duration, bool) {
+	switch {
+	case o.snooze != nil && o.Reason == "":
+		return *o.snooze, true
+	case o.retryIn != nil && o.Reason == jobs.ReasonError:
+		return *o.retryIn, true
 	}
-	return *o.snooze, true
+	return 0, false
 }
 
-// SetSnooze sets the delay of an outcome that is Snoozed.
-func (o *Outcome) SetSnooze(d time.Duration) { o.snooze = new(d) }
+// SetDelay sets the delay of an outcome that has one.
+func (o *Outcome) SetDelay(d time.Duration) {
+	if o.snooze != nil {
+		o.snooze = new(d)
+	} else {
+		o.retryIn = new(d)
+	}
+}
 
 // attemptReasons are the reasons that an AttemptError may have. The others are
 // for the worker to find, and one that nobody knows would be stored as it is.

@@ -64,7 +64,7 @@ func explainCode(extended int, r room, err error, file string) error {
 		return &jobs.Error{Kind: kind, What: what, Why: why, Hint: hint, Err: err}
 	}
 	if extended == sqlite3.SQLITE_BUSY_SNAPSHOT {
-		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.StaleSnapshot, Err: err,
+		return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.StaleSnapshot, Err: err, // ErrBusy says "try again"
 			What: "the transaction read before another one wrote, so it cannot write any more: " + file,
 			Hint: "roll it back and repeat all of it; let a transaction that writes take the lock when it begins, with a handle of " +
 				"runner.OpenDB or with _txlock=immediate"}

@@ -180,7 +180,7 @@ type loopState struct {
 
 	finished     int           // number of attempts that have ended
 	released     int           // number of tasks that went back to their queues
-	snoozes      map[int64]int // numbers of short snoozes in a row, by the id of the task; see limitSnooze
+	comebacks    map[int64]int // numbers of returns in a row, by the id of the task; see limitComebacks
 	lastFinishes []db.Finish   // outcomes that the last cycle wrote; the next cycle uses the memory of this slice again
 
 	visited       bool      // whether a cycle has succeeded since the last call of WorkOptions.Liveness

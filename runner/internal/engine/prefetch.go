@@ -128,7 +128,7 @@ func (e *Engine) passSlot(a *attempt) *attempt {
 // receive adds an attempt that has ended to e.unwritten. It gives the slot of
 // the attempt to a waiting task, if that has not happened yet.
 func (e *Engine) receive(a *attempt) {
-	e.limitSnooze(a)
+	e.limitComebacks(a)
 	e.unwritten = append(e.unwritten, a)
 	if a.batch != nil {
 		e.leaveBatch(a)
