@@ -48,7 +48,7 @@ func TestCancelByFilterAsksOnTerminal(t *testing.T) {
 		p.Flush()
 		testkit.Equal(t, "exit status", ui.ExitCode(err), test.status)
 		testkit.Equal(t, "question", stderr.String(), test.question)
-		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{test.want}})
+		n, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{test.want}})
 		testkit.NoError(t, err)
 		testkit.Equal(t, "changed tasks", n, test.tasks)
 		testkit.Equal(t, "lines on stdout", strings.Count(out.String(), "\n"), n*(1-test.status))

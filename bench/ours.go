@@ -56,9 +56,9 @@ func specs(list []payload) iter.Seq[jobs.Spec] {
 }
 
 func ourCounts(ctx context.Context, r *runner.Runner) (waiting, completed int, err error) {
-	if waiting, err = r.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Pending}}); err != nil {
+	if waiting, _, err = r.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Pending}}); err != nil {
 		return 0, 0, err
 	}
-	completed, err = r.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Completed}})
+	completed, _, err = r.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Completed}})
 	return waiting, completed, err
 }

@@ -256,7 +256,7 @@ func start(args func(e *env) []string, n int) func(context.Context, *env) (float
 		}
 
 		slices.Sort(took)
-		there, err := r.Count(ctx, jobs.Filter{})
+		there, _, err := r.Count(ctx, jobs.Filter{})
 		if err == nil && there != len(took) {
 			err = fmt.Errorf("%d of %d tasks are there", there, len(took))
 		}

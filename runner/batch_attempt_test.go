@@ -87,7 +87,7 @@ func TestOneTransactionEndsSeveralTasksOfBatch(t *testing.T) {
 	}
 	testkit.Equal(t, "effects without a commit", effects(t, handle), 0)
 	commit = true
-	_, err := r.Retry(t.Context(), ids, 0)
+	_, err := r.Retry(t.Context(), ids, runner.RetryOptions{})
 	testkit.NoError(t, err)
 	runnerkit.Drain(t, r, runner.WorkOptions{Concurrency: 2})
 	for i, id := range ids {

@@ -38,7 +38,7 @@ func TestEnqueueOfNothingAddsNothing(t *testing.T) {
 			t.Errorf("%s: got %v and error %v, want nothing and no error", name, added, err)
 		}
 	}
-	n, err := r.Count(ctx, jobs.Filter{})
+	n, _, err := r.Count(ctx, jobs.Filter{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "tasks", n, 0)
 }

@@ -71,7 +71,7 @@ func TestReadOnlyRunnerRefusesToWriteInTransactions(t *testing.T) {
 	testkit.ErrorIs(t, err, jobs.ErrPermission)
 	_, err = r.CancelTx(t.Context(), tx, []int64{task.ID}, runner.CancelOptions{})
 	testkit.ErrorIs(t, err, jobs.ErrPermission)
-	_, err = r.RetryTx(t.Context(), tx, []int64{task.ID}, 0)
+	_, err = r.RetryTx(t.Context(), tx, []int64{task.ID}, runner.RetryOptions{})
 	testkit.ErrorIs(t, err, jobs.ErrPermission)
 	_, err = r.GetTx(t.Context(), tx, task.ID)
 	testkit.NoError(t, err)
@@ -85,7 +85,7 @@ func TestEnqueueManyTxAddsAllOrNone(t *testing.T) {
 	added, err := r.EnqueueManyTx(t.Context(), tx, quick.With(nil), quick.With(nil))
 	testkit.NoError(t, err)
 	testkit.NoError(t, tx.Commit())
-	n, err := r.Count(t.Context(), jobs.Filter{})
+	n, _, err := r.Count(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "tasks", n, len(added))
 }

@@ -69,7 +69,7 @@ func TestCallsOfTransactionBelongTogether(t *testing.T) {
 		testkit.Equal(t, "result of the second task of a key", added[2], runner.Enqueued{ID: added[1].ID, Kept: true})
 		_, err = r.CancelTx(t.Context(), tx, []int64{waiting.ID, added[0].ID}, runner.CancelOptions{})
 		testkit.NoError(t, err)
-		_, err = r.RetryTx(t.Context(), tx, []int64{failed.ID}, 0)
+		_, err = r.RetryTx(t.Context(), tx, []int64{failed.ID}, runner.RetryOptions{})
 		testkit.NoError(t, err)
 		want = map[int64]jobs.State{failed.ID: jobs.Pending, waiting.ID: jobs.Cancelled, added[0].ID: jobs.Cancelled,
 			added[1].ID: jobs.Pending}
@@ -104,14 +104,14 @@ func TestCallsOfTransactionReportTheirErrors(t *testing.T) {
 	testkit.ErrorIs(t, err, jobs.ErrInvalid, "another database")
 	_, err = other.CancelTx(t.Context(), tx, []int64{1}, runner.CancelOptions{})
 	testkit.ErrorIs(t, err, jobs.ErrInvalid)
-	_, err = other.RetryTx(t.Context(), tx, []int64{1}, 0)
+	_, err = other.RetryTx(t.Context(), tx, []int64{1}, runner.RetryOptions{})
 	testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	_, err = other.GetTx(t.Context(), tx, 1)
 	testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	testkit.NoError(t, tx.Commit())
 	_, err = r.EnqueueManyTx(t.Context(), tx, quick.With(nil))
 	testkit.ErrorIs(t, err, sql.ErrTxDone)
-	n, err := r.Count(t.Context(), jobs.Filter{})
+	n, _, err := r.Count(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "tasks", n, 0)
 }
@@ -130,4 +130,22 @@ func TestTransactionWithoutWriteLockIsBusy(t *testing.T) {
 	tx := begin(t, plain)
 	_, err = r.EnqueueManyTx(t.Context(), tx, quick.With(nil))
 	testkit.ErrorIs(t, err, jobs.ErrBusy)
+}
+
+// TestRetryInTransactionRetriesDependents retries a failed task with the tasks
+// that were cancelled because it failed.
+func TestRetryInTransactionRetriesDependents(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	r.Register(quick.Handler(func(context.Context, any) error { return jobs.Fail(errors.New("no")) }))
+	failed := runnerkit.Enqueue(t, r, quick.With(nil))
+	waiting := runnerkit.Enqueue(t, r, quick.With(nil, jobs.DependsOn(failed.ID)))
+	runnerkit.Drain(t, r)
+	testkit.Equal(t, "state of the dependent", runnerkit.Get(t, r, waiting.ID).State, jobs.Cancelled)
+	tx := begin(t, app(t, r))
+	got, err := r.RetryTx(t.Context(), tx, []int64{failed.ID}, runner.RetryOptions{Dependents: true})
+	testkit.NoError(t, err)
+	testkit.NoError(t, tx.Commit())
+	testkit.Equal(t, "results", got, []runner.ActionResult{{ID: failed.ID, State: jobs.Pending, Done: true},
+		{ID: waiting.ID, State: jobs.Blocked, Done: true}})
+	testkit.Equal(t, "state after the commit", runnerkit.Get(t, r, waiting.ID).State, jobs.Blocked)
 }

@@ -78,7 +78,7 @@ func handleCalls(t *testing.T) map[string]contextCall {
 			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.GetTx(ctx, tx, 1); return err })
 		},
 		"RetryTx": func(ctx context.Context, r *runner.Runner) error {
-			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.RetryTx(ctx, tx, one, 0); return err })
+			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.RetryTx(ctx, tx, one, runner.RetryOptions{}); return err })
 		},
 	}
 }
@@ -101,9 +101,8 @@ func readCalls(t *testing.T) map[string]contextCall {
 			return err
 		},
 		"BackupTo": func(ctx context.Context, r *runner.Runner) error { _, err := r.BackupTo(ctx, io.Discard); return err },
-		"Count":    func(ctx context.Context, r *runner.Runner) error { _, err := r.Count(ctx, jobs.Filter{}); return err },
-		"CountByState": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.CountByState(ctx, jobs.Filter{})
+		"Count": func(ctx context.Context, r *runner.Runner) error {
+			_, _, err := r.Count(ctx, jobs.Filter{})
 			return err
 		},
 		"Dependencies": func(ctx context.Context, r *runner.Runner) error {
@@ -191,9 +190,8 @@ func writeCalls() map[string]contextCall {
 		},
 		"Resume":         func(ctx context.Context, r *runner.Runner) error { return r.Resume(ctx, "paused") },
 		"ResumeSchedule": func(ctx context.Context, r *runner.Runner) error { return r.ResumeSchedule(ctx, "morning") },
-		"Retry":          func(ctx context.Context, r *runner.Runner) error { _, err := r.Retry(ctx, one, 0); return err },
-		"RetryWithDependents": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.RetryWithDependents(ctx, one, 0)
+		"Retry": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.Retry(ctx, one, runner.RetryOptions{})
 			return err
 		},
 		"RunSchedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.RunSchedule(ctx, "morning"); return err },
@@ -262,7 +260,7 @@ func TestCallsWithEndedContextReturnItsCause(t *testing.T) {
 func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
-	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "CountByState", "Dependencies", "Fence",
+	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "Dependencies", "Fence",
 		"Get", "Schedule", "GetTx", "Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "Queues",
 		"ScheduleRuns", "Schedules", "Steps", "Why", "Workers"}
 	for name, call := range contextCalls(t) {

@@ -35,33 +35,34 @@ func (r *Runner) cancelAction(options CancelOptions) db.Action {
 	return db.Cancel(text, options.Kill, now())
 }
 
-// Retry makes finished tasks due again after d, as if they were new: it sets
-// the counts of attempts and losses to 0 and clears the expiry. The records and
-// the output of past attempts stay. So do the steps of a task that failed or
-// was cancelled; one that completed does all of its steps again.
+// RetryOptions are the options of Retry. The zero value retries at once.
+type RetryOptions struct {
+	In         time.Duration // delay until the tasks are due
+	Dependents bool          // also the tasks that were cancelled because one of these did not complete
+}
+
+// Retry makes finished tasks due again, as if they were new: it sets the counts
+// of attempts and losses to 0 and clears the expiry. The records and the output
+// of past attempts stay. So do the steps of a task that failed or was
+// cancelled; one that completed does all of its steps again.
 //
-// A scheduled or retrying task becomes due after d, too, and keeps its counts.
-// Retry doesn't change a running task. The task doesn't wait for its
-// dependencies again, even if they are retried, too. The error is
-// jobs.ErrInvalid for a negative d.
-func (r *Runner) Retry(ctx context.Context, ids []int64, d time.Duration) ([]ActionResult, error) {
-	return r.retry(d, false, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
+// A scheduled or retrying task becomes due, too, and keeps its counts. Retry
+// doesn't change a running task. The task doesn't wait for its dependencies
+// again, even if they are retried, too. With Dependents, Retry also retries
+// tasks that depend on these, directly or through others, and were cancelled
+// with the reason dependency; their results follow that of the task on which
+// they depend. The error is jobs.ErrInvalid for a negative delay.
+func (r *Runner) Retry(ctx context.Context, ids []int64, options RetryOptions) ([]ActionResult, error) {
+	return r.retry(options, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
 }
 
-// RetryWithDependents retries tasks as Retry does, and the tasks that depend on
-// them, directly or through others, and were cancelled with the reason
-// dependency. The results contain these, too, each after the task that it
-// depends on. The error is jobs.ErrInvalid for a negative d.
-func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, d time.Duration) ([]ActionResult, error) {
-	return r.retry(d, true, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
-}
-
-func (r *Runner) retry(d time.Duration, dependents bool, apply func(db.Action) ([]ActionResult, error)) ([]ActionResult, error) {
-	if d < 0 {
-		return nil, invalidValue("0 for now, or a positive duration", "the delay of the retry is negative: %v", d)
+func (r *Runner) retry(options RetryOptions, apply func(db.Action) ([]ActionResult, error)) ([]ActionResult, error) {
+	if options.In < 0 {
+		return nil, invalidValue("0 for now, or a positive duration", "the delay of the retry is negative: %v", options.In)
 	}
+
 	at := now()
-	results, err := apply(db.Retry(at.Add(d), at, dependents))
+	results, err := apply(db.Retry(at.Add(options.In), at, options.Dependents))
 	r.store.Notify()
 	return results, err
 }

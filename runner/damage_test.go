@@ -90,7 +90,7 @@ func TestEnqueueWithLostConfirmationCanBeRepeatedWithUniqueKey(t *testing.T) {
 			f.enqueue(spec)
 			f.work(time.Minute)
 		}
-		n, err := f.Count(f.Context(), jobs.Filter{})
+		n, _, err := f.Count(f.Context(), jobs.Filter{})
 		testkit.Equal(f.T, "tasks", n, 1)
 		testkit.NoError(f.T, err)
 		f.wantRuns(0)

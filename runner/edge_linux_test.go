@@ -168,12 +168,12 @@ func TestWorkerRunsWith24MiBOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.Changes(t.Context(), func() (bool, error) {
-		n, err := r.Count(t.Context(), jobs.Filter{States: jobs.Unfinished()})
+		n, _, err := r.Count(t.Context(), jobs.Filter{States: jobs.Unfinished()})
 		return n == 0, err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
+	n, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "completed tasks", n, len(done))
 	t.Logf("%d tasks with %d bytes of arguments: peak of memory %.1f MiB", tasks, len(args), status(t, p.Process.Pid, "VmHWM"))

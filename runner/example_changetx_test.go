@@ -121,7 +121,7 @@ func ExampleRunner_RetryTx() {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO orders (item) VALUES ('the address of Ann is corrected')`); err != nil {
 			return err
 		}
-		done, err := r.RetryTx(ctx, tx, []int64{task.ID}, 0)
+		done, err := r.RetryTx(ctx, tx, []int64{task.ID}, runner.RetryOptions{})
 		if err == nil {
 			fmt.Println(done[0].State, done[0].Done)
 		}

@@ -162,7 +162,7 @@ func ExampleRunner_UseEnqueue() {
 		log.Fatal(err)
 	}
 	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
-	found, err := r.Count(ctx, jobs.Filter{Metadata: map[string]string{"tenant": "acme"}})
+	found, _, err := r.Count(ctx, jobs.Filter{Metadata: map[string]string{"tenant": "acme"}})
 	fmt.Println(found, err)
 	// Output:
 	// the context has no tenant

@@ -65,7 +65,7 @@ func ExampleRunner_Retry() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		if _, err := r.Retry(ctx, failed, 0); err != nil {
+		if _, err := r.Retry(ctx, failed, runner.RetryOptions{}); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -186,7 +186,7 @@ func ExampleRunner_Backup() {
 		log.Fatal(err)
 	}
 	defer copied.Close()
-	n, err := copied.Count(ctx, jobs.Filter{})
+	n, _, err := copied.Count(ctx, jobs.Filter{})
 	fmt.Println(n, err)
 	// Output: 1 <nil>
 }

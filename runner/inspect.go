@@ -109,24 +109,19 @@ func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int6
 	return r.store.IDs(ctx, filter, page)
 }
 
-// Count counts the tasks that a filter selects. It may have to read each of
-// them. The error is jobs.ErrInvalid for an unknown state.
-func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
+// Count counts the tasks that a filter selects, in total and by state, all at
+// the same moment. byState has no states without a task. Count may have to read
+// each task. The error is jobs.ErrInvalid for an unknown state.
+func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (total int, byState map[jobs.State]int, err error) {
 	if err := validSelection(filter, Page{}); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	return r.store.Count(ctx, filter)
-}
 
-// CountByState counts the tasks that a filter selects by their states. A state
-// without a task is not in the result. CountByState may have to read each task,
-// and all counts are of the same moment. The error is jobs.ErrInvalid for an
-// unknown state.
-func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs.State]int, error) {
-	if err := validSelection(filter, Page{}); err != nil {
-		return nil, err
+	byState, err = r.store.CountByState(ctx, filter)
+	for _, n := range byState {
+		total += n
 	}
-	return r.store.CountByState(ctx, filter)
+	return total, byState, err
 }
 
 // Attempts returns the attempts of a task, oldest first. If the task is

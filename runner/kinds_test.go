@@ -121,15 +121,14 @@ func kindCalls(t *testing.T) map[string]func() error {
 			}
 			return nil
 		},
-		"Await ErrNotFound":       func() error { _, err := r.Await(ctx, 99); return err },
-		"CancelTx ErrInvalid":     func() error { _, err := r.CancelTx(ctx, nil, []int64{1}, runner.CancelOptions{}); return err },
-		"BackupTo ErrInvalid":     func() error { _, err := r.BackupTo(ctx, nil); return err },
-		"Changes ErrInvalid":      func() error { return r.Changes(ctx, nil) },
-		"Count ErrInvalid":        func() error { _, err := r.Count(ctx, unknown); return err },
-		"CountByState ErrInvalid": func() error { _, err := r.CountByState(ctx, unknown); return err },
-		"Get ErrNotFound":         func() error { _, err := r.Get(ctx, 99); return err },
-		"Schedule ErrNotFound":    func() error { _, err := r.Schedule(ctx, "x"); return err },
-		"GetTx ErrInvalid":        func() error { _, err := r.GetTx(ctx, nil, 1); return err },
+		"Await ErrNotFound":    func() error { _, err := r.Await(ctx, 99); return err },
+		"CancelTx ErrInvalid":  func() error { _, err := r.CancelTx(ctx, nil, []int64{1}, runner.CancelOptions{}); return err },
+		"BackupTo ErrInvalid":  func() error { _, err := r.BackupTo(ctx, nil); return err },
+		"Changes ErrInvalid":   func() error { return r.Changes(ctx, nil) },
+		"Count ErrInvalid":     func() error { _, _, err := r.Count(ctx, unknown); return err },
+		"Get ErrNotFound":      func() error { _, err := r.Get(ctx, 99); return err },
+		"Schedule ErrNotFound": func() error { _, err := r.Schedule(ctx, "x"); return err },
+		"GetTx ErrInvalid":     func() error { _, err := r.GetTx(ctx, nil, 1); return err },
 		"GetTx ErrNotFound": func() error {
 			tx, err := sqlTx(t, r)
 			testkit.NoError(t, err)
@@ -137,22 +136,21 @@ func kindCalls(t *testing.T) map[string]func() error {
 			_, err = r.GetTx(ctx, tx, 99)
 			return err
 		},
-		"IDs ErrInvalid":                 func() error { _, err := r.IDs(ctx, unknown, runner.Page{}); return err },
-		"List ErrInvalid":                func() error { _, err := r.List(ctx, unknown, runner.Page{}); return err },
-		"ConsumeFinished ErrInvalid":     func() error { return r.ConsumeFinished(ctx, "", nothing) },
-		"ConsumeFinished ErrNotFound":    func() error { return removedCursor(ctx, r) },
-		"OnTick ErrInvalid":              func() error { return r.OnTick(ctx, schedule, hourOf) },
-		"Pause ErrInvalid":               func() error { return r.Pause(ctx, "", "no name!") },
-		"PauseFor ErrInvalid":            func() error { return r.PauseFor(ctx, 0, "", "mail") },
-		"PauseSchedule ErrNotFound":      func() error { return r.PauseSchedule(ctx, "x") },
-		"RemoveCursor ErrNotFound":       func() error { return r.RemoveCursor(ctx, "x") },
-		"RemoveLimit ErrNotFound":        func() error { return r.RemoveLimit(ctx, jobs.Target{Kind: jobs.QueueTarget, Name: "x"}) },
-		"RemoveSchedule ErrNotFound":     func() error { return r.RemoveSchedule(ctx, "x") },
-		"Resume ErrInvalid":              func() error { return r.Resume(ctx, "no name!") },
-		"ResumeSchedule ErrNotFound":     func() error { return r.ResumeSchedule(ctx, "x") },
-		"Retry ErrInvalid":               func() error { _, err := r.Retry(ctx, one, -1); return err },
-		"RetryWithDependents ErrInvalid": func() error { _, err := r.RetryWithDependents(ctx, one, -1); return err },
-		"RetryTx ErrInvalid":             func() error { _, err := r.RetryTx(ctx, nil, []int64{1}, 0); return err },
+		"IDs ErrInvalid":              func() error { _, err := r.IDs(ctx, unknown, runner.Page{}); return err },
+		"List ErrInvalid":             func() error { _, err := r.List(ctx, unknown, runner.Page{}); return err },
+		"ConsumeFinished ErrInvalid":  func() error { return r.ConsumeFinished(ctx, "", nothing) },
+		"ConsumeFinished ErrNotFound": func() error { return removedCursor(ctx, r) },
+		"OnTick ErrInvalid":           func() error { return r.OnTick(ctx, schedule, hourOf) },
+		"Pause ErrInvalid":            func() error { return r.Pause(ctx, "", "no name!") },
+		"PauseFor ErrInvalid":         func() error { return r.PauseFor(ctx, 0, "", "mail") },
+		"PauseSchedule ErrNotFound":   func() error { return r.PauseSchedule(ctx, "x") },
+		"RemoveCursor ErrNotFound":    func() error { return r.RemoveCursor(ctx, "x") },
+		"RemoveLimit ErrNotFound":     func() error { return r.RemoveLimit(ctx, jobs.Target{Kind: jobs.QueueTarget, Name: "x"}) },
+		"RemoveSchedule ErrNotFound":  func() error { return r.RemoveSchedule(ctx, "x") },
+		"Resume ErrInvalid":           func() error { return r.Resume(ctx, "no name!") },
+		"ResumeSchedule ErrNotFound":  func() error { return r.ResumeSchedule(ctx, "x") },
+		"Retry ErrInvalid":            func() error { _, err := r.Retry(ctx, one, runner.RetryOptions{In: -1}); return err },
+		"RetryTx ErrInvalid":          func() error { _, err := r.RetryTx(ctx, nil, []int64{1}, runner.RetryOptions{}); return err },
 		"RunSchedule ErrConflict": func() error { // this program has not registered a function for the schedule
 			ticked := jobs.Schedule{Name: "ticked", Cron: "@daily", OnTick: true, Spec: quick.With(nil)}
 			testkit.NoError(t, r.SetSchedule(ctx, ticked))

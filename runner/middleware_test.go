@@ -106,7 +106,7 @@ func TestEnqueueMiddlewareRefusesTasks(t *testing.T) {
 	if field, ok := errors.AsType[*jobs.FieldError](err); !ok || field.Field != "queue" {
 		t.Errorf("got error %v, want one of the field queue", err)
 	}
-	n, err := r.Count(ctx, jobs.Filter{})
+	n, _, err := r.Count(ctx, jobs.Filter{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "tasks", n, 0)
 }

@@ -52,24 +52,27 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 			return err
 		},
 		"Count with a state of attempts": func() error {
-			_, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Snoozed}})
+			_, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Snoozed}})
 			return err
 		},
-		"CountByState with an empty state": func() error {
-			_, err := r.CountByState(t.Context(), jobs.Filter{States: []jobs.State{""}})
+		"Count with an empty state": func() error {
+			_, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{""}})
 			return err
 		},
 		"List with a negative limit": func() error {
 			_, err := r.List(t.Context(), jobs.Filter{}, runner.Page{Limit: -1})
 			return err
 		},
-		"nil option":     func() error { _, err := r.Enqueue(t.Context(), quick.With(nil, nil)); return err },
-		"nil sequence":   func() error { _, err := r.EnqueueSeq(t.Context(), nil); return err },
-		"nil check":      func() error { return r.Changes(t.Context(), nil) },
-		"nil writer":     func() error { _, err := r.BackupTo(t.Context(), nil); return err },
-		"negative retry": func() error { _, err := r.Retry(t.Context(), []int64{1}, -time.Second); return err },
+		"nil option":   func() error { _, err := r.Enqueue(t.Context(), quick.With(nil, nil)); return err },
+		"nil sequence": func() error { _, err := r.EnqueueSeq(t.Context(), nil); return err },
+		"nil check":    func() error { return r.Changes(t.Context(), nil) },
+		"nil writer":   func() error { _, err := r.BackupTo(t.Context(), nil); return err },
+		"negative retry": func() error {
+			_, err := r.Retry(t.Context(), []int64{1}, runner.RetryOptions{In: -time.Second})
+			return err
+		},
 		"negative retry of dependents": func() error {
-			_, err := r.RetryWithDependents(t.Context(), []int64{1}, -time.Second)
+			_, err := r.Retry(t.Context(), []int64{1}, runner.RetryOptions{In: -time.Second, Dependents: true})
 			return err
 		},
 		"empty unique key": func() error {

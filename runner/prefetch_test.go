@@ -27,7 +27,7 @@ type prefetchTest struct {
 func (a *prefetchTest) do(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
 	a.most.Store(max(a.most.Load(), a.running.Add(1)))
 	defer a.running.Add(-1)
-	n, err := f.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Running}})
+	n, _, err := f.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Running}})
 	if err != nil {
 		return "", err
 	}
@@ -69,7 +69,7 @@ func (a *prefetchTest) wantPrefetch(t *testing.T, slots int64, want bool) {
 
 func (f *fakeTimeTest) wantCount(want int, what string, filter jobs.Filter) {
 	f.Helper()
-	n, err := f.Count(f.Context(), filter)
+	n, _, err := f.Count(f.Context(), filter)
 	testkit.NoError(f.T, err)
 	testkit.Equal(f.T, what, n, want)
 }
@@ -202,7 +202,7 @@ func TestCancelledTaskThatWasPrefetchedNeverStarts(t *testing.T) {
 	var a prefetchTest
 	var cancelled int64
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
-		if n, _ := f.Count(f.Context(), jobs.Filter{States: []jobs.State{jobs.Running}}); n < 2 || cancelled != 0 {
+		if n, _, _ := f.Count(f.Context(), jobs.Filter{States: []jobs.State{jobs.Running}}); n < 2 || cancelled != 0 {
 			return
 		}
 		last := int64(0)

@@ -51,7 +51,7 @@ func TestReadOnlyReadsAndChangesNothing(t *testing.T) {
 	testkit.ErrorIs(t, refused, jobs.ErrPermission)
 	testkit.Equal(t, "reason", strings.Join(refused.Why, "; "), "the database was opened with Options.ReadOnly")
 	testkit.Equal(t, "hint", refused.Hint, "open it without Options.ReadOnly")
-	n, err := reader.Count(t.Context(), jobs.Filter{})
+	n, _, err := reader.Count(t.Context(), jobs.Filter{})
 	testkit.Equal(t, "number of tasks", n, 1)
 	testkit.NoError(t, err)
 }

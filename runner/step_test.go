@@ -73,7 +73,7 @@ func TestSleepReleasesSlot(t *testing.T) {
 			f.want(id, jobs.Scheduled, "")
 			// Retry makes the task due during its sleep, but the next attempt
 			// then continues the same sleep
-			if _, err := f.Retry(f.Context(), []int64{id}, 0); err != nil {
+			if _, err := f.Retry(f.Context(), []int64{id}, RetryOptions{}); err != nil {
 				f.Error(err)
 			}
 		})
@@ -212,7 +212,7 @@ func TestManualRetryKeepsStepsOfFailedTask(t *testing.T) {
 		id := f.enqueue(work.With("", jobs.MaxAttempts(1)))
 		again := func() {
 			f.work(10 * time.Second)
-			moved, err := f.Retry(f.Context(), []int64{id}, 0)
+			moved, err := f.Retry(f.Context(), []int64{id}, RetryOptions{})
 			testkit.NoError(f.T, err)
 			testkit.Equal(f.T, "the retry is done", moved[0].Done, true)
 		}

@@ -249,7 +249,7 @@ func TestFromReturnsRunnerOfHandler(t *testing.T) {
 	}), quick.Handler(func(context.Context, any) error { return nil }))
 	runnerkit.Enqueue(t, r, ship.With(nil))
 	runnerkit.Drain(t, r)
-	n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
+	n, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "completed tasks", n, 2)
 	if own, ok := runner.FromContext(t.Context()); ok || own != nil {

@@ -167,7 +167,7 @@ func TestOverlapCountsRetriedTasks(t *testing.T) {
 		c.work()
 		time.Sleep(90 * time.Second) // the task of the tick at 00:01 completes in this time
 		c.hold.Store(int64(70 * time.Second))
-		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // the retried task runs until 00:02:40
+		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, RetryOptions{}); err != nil { // it runs until 00:02:40
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"slices"
-	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
@@ -69,8 +68,8 @@ func (r *Runner) CancelTx(ctx context.Context, tx *sql.Tx, ids []int64, options 
 // RetryTx makes finished tasks due again as part of a transaction of the
 // caller, as Retry does. EnqueueTx documents the requirements of tx and the
 // errors jobs.ErrInvalid and jobs.ErrBusy.
-func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, d time.Duration) ([]ActionResult, error) {
-	return r.retry(d, false, func(act db.Action) ([]ActionResult, error) { return r.store.ApplyTx(ctx, tx, ids, act) })
+func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, options RetryOptions) ([]ActionResult, error) {
+	return r.retry(options, func(act db.Action) ([]ActionResult, error) { return r.store.ApplyTx(ctx, tx, ids, act) })
 }
 
 // GetTx returns a task as a transaction of the caller sees it, with the earlier

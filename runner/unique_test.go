@@ -106,7 +106,7 @@ func TestFunctionEnqueuesItselfUnderItsOwnKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	runnertest.RunDue(t, r)
-	if n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}}); err != nil || n != 3 {
+	if n, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}}); err != nil || n != 3 {
 		t.Errorf("got %d completed tasks and error %v, want 3", n, err)
 	}
 }

@@ -262,7 +262,7 @@ func (f function) run(t *testing.T, fail func()) {
 		time.Sleep(3 * time.Second)
 		stop()
 		testkit.Contains(t, log.String(), f.log)
-		if n, err := r.Count(t.Context(), jobs.Filter{}); f.tick && n != 1 || err != nil {
+		if n, _, err := r.Count(t.Context(), jobs.Filter{}); f.tick && n != 1 || err != nil {
 			t.Errorf("got %d tasks, %v; want none of the schedule", n, err)
 		}
 	}, o)
@@ -329,7 +329,7 @@ func TestOwnCallsReturnProgramsErrors(t *testing.T) {
 	r.UseEnqueue(func(context.Context, *jobs.Spec) error { explode(); return nil })
 	_, err := r.RunSchedule(t.Context(), "s")
 	testkit.ErrorContains(t, err, "the middleware of UseEnqueue: panic: boom")
-	n, err := r.Count(t.Context(), jobs.Filter{})
+	n, _, err := r.Count(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "tasks", n, 0)
 	if errors.Is(err, jobs.ErrClosed) {

@@ -59,7 +59,7 @@ func TestWatchYieldsTasksAndThenTheirChanges(t *testing.T) {
 		stop := f.watched(jobs.Filter{Queues: []string{"default"}})
 		f.work(time.Minute)
 		for _, change := range []func() error{
-			func() error { _, err := f.Retry(f.Context(), []int64{first}, time.Hour); return err },
+			func() error { _, err := f.Retry(f.Context(), []int64{first}, RetryOptions{In: time.Hour}); return err },
 			func() error { _, err := f.Cancel(f.Context(), []int64{first, later}, CancelOptions{}); return err },
 			func() error { _, err := f.Enqueue(f.Context(), work.With("z")); return err },
 			func() error { _, err := f.Delete(f.Context(), []int64{first}); return err },

@@ -177,7 +177,7 @@ func (a *actionRequest) changeAll(ctx context.Context, ids []int64) (string, err
 }
 
 func retry(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
-	return r.Retry(ctx, ids, 0)
+	return r.Retry(ctx, ids, runner.RetryOptions{})
 }
 
 func cancel(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {

@@ -218,7 +218,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 
 	b.open("/tasks/1")
 	b.run(chromedp.Click("#head form[action$=delete] button"), chromedp.WaitVisible("#ask[open]"))
-	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil {
+	if _, err := r.Retry(t.Context(), []int64{1}, runner.RetryOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.until("the page is up to date behind the question",

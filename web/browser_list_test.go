@@ -59,7 +59,7 @@ func TestKeysActOnSelection(t *testing.T) {
 	b.until("a question about the selected tasks", "$('#ask[open] h1')?.textContent === 'Retry 3 tasks?'")
 	b.run(chromedp.KeyEvent("\r"))
 	b.until("the answer", "$('.flash')?.textContent.includes('3 tasks retried')")
-	n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
+	n, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
 	testkit.Equal(t, "error", err, nil)
 	testkit.Equal(t, "pending tasks", n, 3)
 }

@@ -140,7 +140,7 @@ func TestNextAttemptIsFollowedInBrowser(t *testing.T) {
 	testkit.Eventually(t, "the first attempt ends", func() bool { return state(t, r, id) != jobs.Running })
 	b.until("its end is shown", "document.querySelector('#end').textContent.includes('exit 4')")
 	b.until("the number of shown lines grows", "document.querySelector('#shown').textContent === '2,200 lines'")
-	if _, err := r.Retry(t.Context(), []int64{id}, 0); err != nil {
+	if _, err := r.Retry(t.Context(), []int64{id}, runner.RetryOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	b.until("output of the second attempt is followed", "document.querySelector('#box .out').textContent.includes('attempt 2')")

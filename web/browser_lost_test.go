@@ -91,7 +91,7 @@ func TestQuestionOfLostActionChangesNothing(t *testing.T) {
 	if got := state(t, r, id); got != jobs.Failed {
 		t.Errorf("got state %s, want failed", got)
 	}
-	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 1 || err != nil {
+	if n, _, err := r.Count(t.Context(), jobs.Filter{}); n != 1 || err != nil {
 		t.Errorf("got %d tasks, error %v; want 1", n, err)
 	}
 }
@@ -111,7 +111,7 @@ func TestDoubleClickActsOnce(t *testing.T) {
 		})
 	}
 	tabs.Wait()
-	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 1 || err != nil {
+	if n, _, err := r.Count(t.Context(), jobs.Filter{}); n != 1 || err != nil {
 		t.Errorf("got %d tasks, error %v; want 1", n, err)
 	}
 	b := browse(t, serve(t, r, webOptions))

@@ -55,7 +55,7 @@ func TestFromAlertToTracebackAndRepair(t *testing.T) {
 		b.shot("story-3-dark")
 		b.run(chromedp.Click("#ask button.primary"))
 		b.until("the answer", "document.querySelector('.flash')?.textContent.includes('12 tasks retried')")
-		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
+		n, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
 		testkit.Equal(t, "error", err, nil)
 		testkit.Equal(t, "pending tasks", n, 12)
 		runnerkit.Drain(t, r, web1) // the tasks fail again

@@ -66,7 +66,7 @@ func TestGroupsFollowFailures(t *testing.T) {
 	s := serve(t, r, webOptions)
 	const path = "/tasks?q=state:failed&sort=cause&n="
 	testkit.Contains(t, s.page(path+"1"), "2 failed tasks in 1 group")
-	if _, err := r.Retry(t.Context(), []int64{a}, 0); err != nil {
+	if _, err := r.Retry(t.Context(), []int64{a}, runner.RetryOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	runnerkit.Drain(t, r, web1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -30,12 +31,12 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 	}
 	for range 3 { // each round lets the tasks fail once
 		runnerkit.Drain(t, r, web1)
-		if _, err := r.Retry(t.Context(), []int64{1, 2, 3, 4}, 0); err != nil {
+		if _, err := r.Retry(t.Context(), []int64{1, 2, 3, 4}, runner.RetryOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	runnerkit.Drain(t, r, web1)
-	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil { // task 1 becomes pending, although it has failed before
+	if _, err := r.Retry(t.Context(), []int64{1}, runner.RetryOptions{}); err != nil { // pending, although it failed before
 		t.Fatal(err)
 	}
 	shell(t, r, "exit 1", jobs.Queue("mail"), jobs.In(time.Hour))

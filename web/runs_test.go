@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
@@ -68,7 +69,7 @@ func TestRetryHidesNoFailure(t *testing.T) {
 	testkit.Contains(t, s.page("/schedules/backup"), "no space left</div>")
 	for _, state := range []jobs.State{jobs.Pending, jobs.Completed} {
 		if state == jobs.Pending {
-			_, err := r.Retry(t.Context(), []int64{1}, 0)
+			_, err := r.Retry(t.Context(), []int64{1}, runner.RetryOptions{})
 			testkit.NoError(t, err)
 		} else {
 			runnerkit.Drain(t, r, web1)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
@@ -21,7 +22,7 @@ func TestFailedTasksAreListedByTheirEndAndWaitingTasksByTheirDueTime(t *testing.
 		shell(t, r, "exit 1")
 		runnerkit.Drain(t, r, web1) // the tasks end one after the other, so the order of their ends is known
 	}
-	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil {
+	if _, err := r.Retry(t.Context(), []int64{1}, runner.RetryOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	runnerkit.Drain(t, r, web1) // task 1 fails last

@@ -59,7 +59,7 @@ func TestOldFailureIsNotOnTop(t *testing.T) {
 	const top = `<pre class="error"><span class="l e">`
 	testkit.Contains(t, s.page("/tasks/1"), "<b>Output, stderr</b></p>"+top, "The whole output is above.")
 	testkit.Equal(t, "times that the page shows the output", strings.Count(s.page("/tasks/1"), "no space left\n"), 1)
-	if _, err := r.Retry(t.Context(), []int64{id}, 0); err != nil {
+	if _, err := r.Retry(t.Context(), []int64{id}, runner.RetryOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	page := s.page("/tasks/1")

@@ -34,10 +34,10 @@ func ours(name string, keep time.Duration) system {
 			},
 			stop: func(context.Context) error { halt(); return <-ended },
 			count: func(ctx context.Context) (waiting, completed int, err error) {
-				if waiting, err = r.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Pending}}); err != nil {
+				if waiting, _, err = r.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Pending}}); err != nil {
 					return 0, 0, err
 				}
-				completed, err = r.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Completed}})
+				completed, _, err = r.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Completed}})
 				return waiting, completed, err
 			},
 			close: r.Close,

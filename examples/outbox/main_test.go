@@ -152,7 +152,7 @@ func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = o.runner.Changes(t.Context(), func() (bool, error) {
-		n, err := o.runner.Count(t.Context(), jobs.Filter{States: jobs.Unfinished()})
+		n, _, err := o.runner.Count(t.Context(), jobs.Filter{States: jobs.Unfinished()})
 		return n == 0, err
 	})
 	if err != nil {

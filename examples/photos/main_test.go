@@ -93,7 +93,7 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 	// Each photo must have exactly one thumbnail, one row and one completed
 	// task. Each thumbnail must be complete.
 	thumbs := countThumbnails(t, look.thumbs)
-	completed, err := look.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
+	completed, _, err := look.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestFileThatIsNoPhotoIsCancelled(t *testing.T) {
 		}
 	}
 	for state, want := range map[jobs.State]int{jobs.Completed: 1, jobs.Cancelled: 2} {
-		if n, err := l.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{state}}); err != nil || n != want {
+		if n, _, err := l.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{state}}); err != nil || n != want {
 			t.Errorf("got %d %s tasks and error %v, want %d", n, state, err, want)
 		}
 	}

@@ -259,7 +259,7 @@ func TestKillingProcessLosesNoUser(t *testing.T) {
 	}
 	letters := mail.byID()
 	users := checkUsers(t, a, letters, confirmed)
-	if tasks, err := a.runner.Count(t.Context(), jobs.Filter{}); err != nil || tasks != users {
+	if tasks, _, err := a.runner.Count(t.Context(), jobs.Filter{}); err != nil || tasks != users {
 		t.Errorf("got %d tasks and error %v, want %d, one for each user", tasks, err, users)
 	}
 	if len(confirmed) > 0 {

@@ -85,7 +85,7 @@ func run(ctx context.Context) (err error) {
 		if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 			return err
 		}
-		left, err := r.Count(ctx, jobs.Filter{States: jobs.Unfinished()})
+		left, _, err := r.Count(ctx, jobs.Filter{States: jobs.Unfinished()})
 		if err != nil || left == 0 {
 			return err
 		}

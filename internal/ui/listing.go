@@ -62,7 +62,7 @@ func (o Listing) Print(ctx context.Context, r *runner.Runner, p *Printer) error 
 
 	if n > 0 && n == o.Rows && p.Interactive() {
 		p.Flush() // to count all selected tasks may take long, so print the rows first
-		all, err := r.Count(ctx, o.Filter)
+		all, err := db.Of(r).Count(ctx, o.Filter)
 		if err != nil {
 			return err
 		}

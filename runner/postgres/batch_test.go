@@ -49,7 +49,7 @@ func TestBatchRunsOnServer(t *testing.T) {
 	stop()
 	testkit.Equal(t, "sizes of the batches", sizes, []int{3, 3})
 	for state, want := range map[jobs.State]int{jobs.Completed: 5, jobs.Failed: 1, jobs.Pending: 1} {
-		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{state}})
+		n, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{state}})
 		testkit.NoError(t, err)
 		testkit.Equal(t, "tasks in state "+string(state), n, want)
 	}

@@ -40,7 +40,7 @@ func TestConnectionThatIsCutBeforeCommitIsReplaced(t *testing.T) {
 	testkit.ErrorIs(t, err, jobs.ErrUnknown)
 	_, err = r.Enqueue(t.Context(), count.With(2))
 	testkit.NoError(t, err)
-	n, err := r.Count(t.Context(), jobs.Filter{})
+	n, _, err := r.Count(t.Context(), jobs.Filter{})
 	testkit.Equal(t, "number of tasks", n, 2)
 	testkit.NoError(t, err)
 }

@@ -38,7 +38,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	}
 
 	testkit.Within(t, patience, "all is done", func() bool {
-		n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
+		n, _, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 		return err == nil && n == len(specs)
 	})
 	news, ends := 0, 0
@@ -117,7 +117,7 @@ func TestReadIsRepeatedAfterItsConnectionWasCut(t *testing.T) {
 	open(t, at, runner.Options{}) // creates the tables
 	r := open(t, through, runner.Options{})
 	p.at = "count("
-	n, err := r.Count(t.Context(), jobs.Filter{})
+	n, _, err := r.Count(t.Context(), jobs.Filter{})
 	testkit.Equal(t, "number of unfinished tasks", n, 0)
 	testkit.NoError(t, err)
 	if p.mu.Lock(); p.at != "" {

@@ -121,7 +121,7 @@ func TestTransactionOfPgxHasAllCalls(t *testing.T) {
 		testkit.Equal(t, "whether the second task of a key was kept", added[2].Kept, true)
 		_, err = r.CancelTx(t.Context(), tx, []int64{added[0].ID}, runner.CancelOptions{})
 		testkit.NoError(t, err)
-		_, err = r.RetryTx(t.Context(), tx, []int64{added[0].ID}, 0)
+		_, err = r.RetryTx(t.Context(), tx, []int64{added[0].ID}, runner.RetryOptions{})
 		testkit.NoError(t, err)
 		got, err := r.GetTx(t.Context(), tx, task.ID)
 		testkit.NoError(t, err)

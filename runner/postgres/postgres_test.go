@@ -176,7 +176,7 @@ func joined(t *testing.T, client *runner.Runner, n int) {
 func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, stops []func()) {
 	t.Helper()
 	testkit.Within(t, patience, "every task has ended", func() bool {
-		n, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
+		n, _, err := client.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
 		return err == nil && n == 0
 	})
 	for _, stop := range stops {
@@ -246,7 +246,7 @@ func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 	close(done)
 	cutter.Wait()
 	testkit.Within(t, patience, "every task has ended", func() bool {
-		n, err := sure.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
+		n, _, err := sure.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending, jobs.Running, jobs.Retrying}})
 		return err == nil && n == 0
 	})
 	stop()
@@ -291,7 +291,7 @@ func TestTransactionOfCallerEnqueuesAndFinishes(t *testing.T) {
 		return err
 	}
 	within(false, add)
-	n, err := r.Count(t.Context(), jobs.Filter{})
+	n, _, err := r.Count(t.Context(), jobs.Filter{})
 	testkit.Equal(t, "number of tasks after the rollback", n, 0)
 	testkit.NoError(t, err)
 	within(true, add)
@@ -315,7 +315,7 @@ func TestTransactionOfCallerEnqueuesAndFinishes(t *testing.T) {
 	}))
 	defer work(t, r)()
 	testkit.Within(t, patience, "both have completed", func() bool {
-		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
+		n, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 		return err == nil && n == 2
 	})
 	var orders int

@@ -63,7 +63,10 @@ func TestWorkersNoticeCommitOfCaller(t *testing.T) {
 		task, err := r.Get(t.Context(), first)
 		return err == nil && task.State == jobs.Cancelled
 	})
-	within(func(tx *sql.Tx) error { _, err := r.RetryTx(t.Context(), tx, []int64{first}, 0); return err })
+	within(func(tx *sql.Tx) error {
+		_, err := r.RetryTx(t.Context(), tx, []int64{first}, runner.RetryOptions{})
+		return err
+	})
 	testkit.Equal(t, "task that started again", <-started, first)
 	if took := time.Since(began); took > patience {
 		t.Errorf("got %v for all of it, want less than %v", took, patience)

@@ -159,7 +159,7 @@ func TestConsumeFinishedGetsEndsOfEveryKind(t *testing.T) {
 		defer consume(t, r, "audit", c.handle)()
 		want("10 completed ")
 
-		if _, err := r.Retry(t.Context(), []int64{2}, 0); err != nil {
+		if _, err := r.Retry(t.Context(), []int64{2}, runner.RetryOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		runnertest.RunDue(t, r)

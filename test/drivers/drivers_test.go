@@ -61,7 +61,10 @@ func TestTransactionOfAnotherDriverIsRefused(t *testing.T) {
 			_, err := r.CancelTx(ctx, tx, []int64{task.ID}, runner.CancelOptions{})
 			return err
 		},
-		"RetryTx": func(tx *sql.Tx) error { _, err := r.RetryTx(ctx, tx, []int64{failed.ID}, 0); return err },
+		"RetryTx": func(tx *sql.Tx) error {
+			_, err := r.RetryTx(ctx, tx, []int64{failed.ID}, runner.RetryOptions{})
+			return err
+		},
 	} {
 		refuses(t, other, name, call)
 	}

@@ -111,7 +111,7 @@ func client(r *runner.Runner) harness.Client {
 			return err
 		},
 		Retry: func(ctx context.Context, id int64) error {
-			moved, err := r.Retry(ctx, []int64{id}, 0)
+			moved, err := r.Retry(ctx, []int64{id}, runner.RetryOptions{})
 			if err == nil && len(moved) == 1 && moved[0].State == jobs.Running {
 				return jobs.ErrConflict
 			}
