@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -137,9 +138,10 @@ func TestEnqueueReturnsTaskThatGetReturns(t *testing.T) {
 		"plain": quick.With(nil),
 		"options": quick.With(map[string]int{"n": 1}, jobs.Label("l"), jobs.Metadata(map[string]string{"k": "v"}),
 			jobs.Timeout(time.Second)),
-		"at":      quick.With(nil, jobs.At(time.Now().Add(time.Hour+time.Nanosecond).In(zone)), jobs.ExpiresIn(time.Hour)),
-		"in":      quick.With(nil, jobs.In(time.Minute+time.Microsecond)),
-		"unique":  quick.With(nil, jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour})),
+		"at": quick.With(nil, jobs.At(time.Now().Add(time.Hour+time.Nanosecond).In(zone)), jobs.ExpiresIn(time.Hour)),
+		"in": quick.With(nil, jobs.In(time.Minute+time.Microsecond)),
+		"unique": quick.With(nil, jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour, Replace: true,
+			States: []jobs.State{jobs.Failed, jobs.Completed}})),
 		"command": jobs.Shell("true").With(),
 	} {
 		task, err := r.Enqueue(t.Context(), spec)
@@ -156,6 +158,42 @@ func TestEnqueueReturnsTaskThatGetReturns(t *testing.T) {
 			t.Errorf("%s: EnqueueTx returned\n%+v, and Get\n%+v", name, task, got)
 		}
 	}
+}
+
+// slow counts how often it is encoded.
+type slow struct {
+	encoded *int
+	text    string
+}
+
+func (s slow) MarshalJSON() ([]byte, error) {
+	*s.encoded++
+	return []byte(`"` + s.text + `"`), nil
+}
+
+func TestHugeArgumentsAreEncodedOnceAndRefusedBySize(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	encoded := 0
+	spec := jobs.Define[slow]("quick").With(slow{&encoded, strings.Repeat("x", 2<<20)})
+	for range 2 {
+		_, err := r.Enqueue(t.Context(), spec)
+		testkit.ErrorIs(t, err, jobs.ErrInvalid, "args: 2097154 bytes; at most 1048576")
+	}
+	testkit.Equal(t, "encodings", encoded, 1)
+	spec.Args = bytes.Repeat([]byte("{"), 2<<20) // the size is checked before the text is read
+	_, err := r.Enqueue(t.Context(), spec)
+	testkit.ErrorIs(t, err, jobs.ErrInvalid, "args: 2097152 bytes; at most 1048576")
+}
+
+func TestTimesOfScheduleAreUTC(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	s := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Zone: "Europe/Berlin", Spec: quick.With(nil)}
+	testkit.NoError(t, r.SetSchedule(t.Context(), s))
+	got, err := r.Schedule(t.Context(), "s")
+	testkit.NoError(t, err)
+	testkit.Equal(t, "zone of the times", []*time.Location{got.NextAt.Location(), got.CreatedAt.Location()},
+		[]*time.Location{time.UTC, time.UTC})
+	testkit.Equal(t, "zone", got.Zone, "Europe/Berlin")
 }
 
 func TestErrorsNameTheirCause(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -372,5 +373,21 @@ func TestWorkerFindsNewTasksAtOnce(t *testing.T) {
 
 	if least > look/2 {
 		t.Errorf("plain SQL: got the end after %v, want it within %v", least, look/2)
+	}
+}
+
+func TestEnqueueReturnsTaskThatGetReturns(t *testing.T) {
+	r := open(t, pgkit.Address(t), runner.Options{})
+	job := jobs.Define[int]("job")
+	for name, spec := range map[string]jobs.Spec{
+		"plain":   job.With(1),
+		"options": job.With(2, jobs.Label("l"), jobs.Timeout(time.Second), jobs.In(time.Minute+time.Microsecond)),
+		"unique": job.With(3, jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour, Replace: true,
+			States: []jobs.State{jobs.Failed, jobs.Completed}})),
+	} {
+		task := runnerkit.Enqueue(t, r, spec)
+		if got := runnerkit.Get(t, r, task.ID); !reflect.DeepEqual(task, got) {
+			t.Errorf("%s: Enqueue returned\n%+v, and Get\n%+v", name, task, got)
+		}
 	}
 }

@@ -134,22 +134,27 @@ func TestRunDueReturnsBatchInOrderOfStarts(t *testing.T) {
 	})
 }
 
-func TestRunDueEndsIfTaskSnoozesForEver(t *testing.T) {
-	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-		r.Register(sendEmail.Handler(func(context.Context, email) error { return jobs.Snooze(0) }))
-		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
-		if n := len(runnertest.RunDue(t, r)); n < 2 || n > 20 {
-			t.Errorf("got %d attempts, want about 11", n)
-		}
-	})
+func TestRunDueEndsIfTaskComesBackForEver(t *testing.T) {
+	for _, again := range []error{jobs.Snooze(0), jobs.RetryIn(0, errors.New("busy"))} {
+		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+			r.Register(sendEmail.Handler(func(context.Context, email) error { return again }))
+			runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}, jobs.MaxAttempts(1_000_000)))
+			if n := len(runnertest.RunDue(t, r)); n < 2 || n > 20 {
+				t.Errorf("%v: got %d attempts, want about 11", again, n)
+			}
+		})
+	}
 }
 
 // TestFinishThatDoesNotLastHidesNoLoss lets FinishTx fail, or rolls its
 // transaction back, and takes the task away. The function must be told.
 func TestFinishThatDoesNotLastHidesNoLoss(t *testing.T) {
-	for _, when := range []string{"before FinishTx", "after it failed", "after a rollback"} {
+	for _, when := range []string{"before FinishTx", "after it failed", "in a stale transaction", "after a rollback"} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			app := runnertest.OpenDB(t, r)
+			deferred, err := sql.Open("sqlite", r.Path()) // its transactions begin without the write lock
+			testkit.NoError(t, err)
+			defer deferred.Close()
 			calls := 0
 			lose := func(ctx context.Context) { testkit.NoError(t, runnertest.Lose(ctx, r)) }
 			r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error {
@@ -159,8 +164,17 @@ func TestFinishThatDoesNotLastHidesNoLoss(t *testing.T) {
 				if when == "before FinishTx" {
 					lose(ctx)
 				}
-				tx, err := app.BeginTx(ctx, nil)
+				handle := app
+				if when == "in a stale transaction" {
+					handle = deferred
+				}
+				tx, err := handle.BeginTx(ctx, nil)
 				testkit.NoError(t, err)
+				if when == "in a stale transaction" {
+					testkit.NoError(t, tx.QueryRowContext(ctx, `SELECT count(*) FROM tasks`).Scan(new(int)))
+					_, err = app.ExecContext(ctx, `CREATE TABLE written (x)`)
+					testkit.NoError(t, err)
+				}
 				var result any
 				if when == "after it failed" {
 					result = func() {} // no JSON
