@@ -17,6 +17,9 @@ var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
+// setWorkerQueues replaces the queues of worker [2] by [1].
+var setWorkerQueues = command(`UPDATE {workers} SET queues = ? WHERE number = ?`)
+
 // touchWorker records a heartbeat of worker [2] at time [1].
 var touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 
@@ -82,11 +85,6 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*W
 
 	id := cmp.Or(info.ID, NewWorkerID())
 	w := &Worker{db: d, id: id, claimer: newClaimer(id, list)}
-	var queues any
-	if info.Queues != nil {
-		queues = jsonText(info.Queues)
-	}
-
 	names := slices.Concat([]string{}, info.Jobs) // never nil
 	at := info.StartedAt.UnixMilli()
 	return w, d.update(ctx, normal, func(t *tx) error {
@@ -94,10 +92,24 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*W
 			return err
 		}
 		err := t.scan(insertWorker, []any{w.id, info.Name, info.Host, info.BootID, int64(info.PID), info.Namespace, info.User,
-			int64(info.UID), info.Version, int64(info.Slots), queues, jsonText(names), millis(info.Lease), at, at}, &w.number)
+			int64(info.UID), info.Version, int64(info.Slots), queuesText(info.Queues), jsonText(names), millis(info.Lease), at, at},
+			&w.number)
 		w.claimer.worker = w.number
 		return err
 	})
+}
+
+// SetQueues records the queues from which the worker will claim.
+func (w *Worker) SetQueues(ctx context.Context, queues []jobs.QueueMax) error {
+	return w.db.update(ctx, normal, func(t *tx) error { return t.execOne(setWorkerQueues, queuesText(queues), w.number) })
+}
+
+// queuesText returns the value of the column queues.
+func queuesText(queues []jobs.QueueMax) any {
+	if queues == nil {
+		return nil
+	}
+	return jsonText(queues)
 }
 
 // States in the row of a worker.

@@ -158,6 +158,8 @@ func kindCalls(t *testing.T) map[string]func() error {
 			return err
 		},
 		"RunSchedule ErrNotFound": func() error { _, err := r.RunSchedule(ctx, "x"); return err },
+		"SetQueues ErrConflict":   func() error { return r.SetQueues(nil) },
+		"SetQueues ErrInvalid":    func() error { return r.SetQueues([]runner.QueueMax{{Name: "no name!"}}) },
 		"SetSchedule ErrInvalid":  func() error { return r.SetSchedule(ctx, schedule) },
 		"SetLimit ErrInvalid":     func() error { return r.SetLimit(ctx, jobs.Limit{}) },
 		"Upstream ErrInvalid":     func() error { _, err := runner.Upstream(ctx); return err },

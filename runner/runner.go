@@ -28,6 +28,8 @@ type Runner struct {
 	enqueueMiddleware []EnqueueMiddleware
 
 	mu      sync.Mutex
+	engine  *engine.Engine     // of the current Work; nil if it has not begun yet
+	queues  *[]QueueMax        // of SetQueues, before engine is set
 	abort   context.CancelFunc // aborts the current Work; nil if no Work runs
 	stop    context.CancelFunc // stops the current Work in the same way as the end of its context
 	closed  bool

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"example.com/runner/db"
@@ -26,6 +27,32 @@ import (
 // a time: a second call returns jobs.ErrConflict.
 func (r *Runner) Work(ctx context.Context, options WorkOptions) error {
 	return r.work(ctx, options, nil)
+}
+
+// SetQueues replaces WorkOptions.Queues of the running Work: it adds and
+// removes queues, and changes their maxima. nil stands for all queues, and an
+// empty list for none. Tasks that Work has claimed already still run. Lists of
+// workers show the new queues within a second. The error is jobs.ErrConflict if
+// no Work runs, and jobs.ErrInvalid for an invalid list.
+func (r *Runner) SetQueues(queues []QueueMax) error {
+	if err := validQueueMax(queues); err != nil {
+		return err
+	}
+	queues = slices.Clone(queues)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	switch {
+	case r.abort == nil:
+		return fmt.Errorf("%w: Work is not running", jobs.ErrConflict)
+	case r.engine == nil:
+		r.queues = &queues // Work has just begun
+	default:
+		r.engine.SetQueues(queues)
+	}
+
+	return nil
 }
 
 // Abort ends the current Work without a grace period. It kills the attempts,
@@ -71,7 +98,7 @@ func (r *Runner) work(ctx context.Context, o WorkOptions, one *db.OneTask) error
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.abort, r.stop = nil, nil
+		r.abort, r.stop, r.engine, r.queues = nil, nil, nil, nil
 		r.works.Done()
 	}()
 
@@ -84,6 +111,13 @@ func (r *Runner) work(ctx context.Context, o WorkOptions, one *db.OneTask) error
 		return err
 	}
 
+	r.mu.Lock()
+	r.engine = e
+	if r.queues != nil {
+		e.SetQueues(*r.queues)
+	}
+
+	r.mu.Unlock()
 	r.store.SetBrief(o.UntilEmpty)
 	if one == nil {
 		return e.Run(ctx, aborted)

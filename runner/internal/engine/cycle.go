@@ -178,10 +178,23 @@ func (e *Engine) retryCycle(err error) error {
 	return err
 }
 
+// SetQueues changes the queues from which the next cycle claims. Tasks that
+// this worker has already claimed still run here.
+func (e *Engine) SetQueues(queues []jobs.QueueMax) {
+	e.mu.Lock()
+	e.o.Queues, e.newQueues = queues, true
+	e.mu.Unlock()
+	e.report()
+	e.store.Notify()
+}
+
 // queueSlots returns the number of slots that this cycle may fill with tasks of
 // each queue, after it has written the outcomes of the ended attempts. It
 // returns nil if no queue has a limit.
 func (e *Engine) queueSlots() map[string]int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
 	if e.o.Queues == nil {
 		return nil
 	}
@@ -190,9 +203,6 @@ func (e *Engine) queueSlots() map[string]int {
 	for _, q := range e.o.Queues {
 		free[q.Name] = cmp.Or(q.Max, e.o.Concurrency)
 	}
-
-	e.mu.Lock()
-	defer e.mu.Unlock()
 
 	for _, a := range e.running {
 		if !a.slotless {

@@ -133,10 +133,11 @@ type Engine struct {
 	walGrown bool // whether the heartbeat has warned about the size of the write-ahead log
 
 	mu         sync.Mutex
-	running    map[db.ClaimID]*attempt
-	confirmed  time.Time  // time of the last successful heartbeat; leases count from that time
-	prefetched []*attempt // claimed attempts that wait for a slot, in the order in which they begin
-	slotless   int        // number of attempts in Engine.running that have no slot (attempt.slotless)
+	running    map[db.ClaimID]*attempt // mu also guards o.Queues
+	newQueues  bool                    // whether o.Queues is to be recorded; see storeReports
+	confirmed  time.Time               // time of the last successful heartbeat; leases count from that time
+	prefetched []*attempt              // claimed attempts that wait for a slot, in the order in which they begin
+	slotless   int                     // number of attempts in Engine.running that have no slot (attempt.slotless)
 
 	schedulerMu sync.Mutex               // held while a tick is handled
 	notOurs     []jobs.Schedule          // due schedules whose functions this worker does not have

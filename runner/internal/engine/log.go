@@ -17,6 +17,9 @@ import (
 // shortened, and never with their environment.
 
 func (e *Engine) logReady() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+
 	queues := "all"
 	if e.o.Queues != nil {
 		var names []string

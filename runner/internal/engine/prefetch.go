@@ -67,6 +67,9 @@ func (e *Engine) prefetch(ends []db.Finish, at time.Time) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 
+	if e.o.Queues != nil {
+		return 0
+	}
 	return max(min(prefetchGrowth*len(ends), prefetchMax, prefetchBytes*len(ends)/size)-len(e.prefetched), 0)
 }
 
@@ -77,7 +80,7 @@ func (o *Options) mayPrefetch() bool {
 			return false
 		}
 	}
-	return o.Only == 0 && o.Queues == nil && o.WriteEvery == 0
+	return o.Only == 0 && o.WriteEvery == 0
 }
 
 // takePrefetched adds the claimed attempts to those that wait for a slot. Then

@@ -30,10 +30,15 @@ func Progress(ctx context.Context, done, total int64, text string) {
 
 	a.report.Store(report)
 	if a.toReport.CompareAndSwap(false, true) { // otherwise a.report is about to be stored
-		select {
-		case a.e.progressed <- struct{}{}:
-		default: // reports has not seen the last one yet
-		}
+		a.e.report()
+	}
+}
+
+// report makes reports store what is new.
+func (e *Engine) report() {
+	select {
+	case e.progressed <- struct{}{}:
+	default: // reports has not seen the last one yet
 	}
 }
 
@@ -45,8 +50,9 @@ func (a *attempt) progress() json.RawMessage {
 	return nil
 }
 
-// reports stores the reports of all attempts until the loop ends. It isn't the
-// loop that does so, because the write may have to wait for other processes.
+// reports stores the reports of all attempts, and the queues of the worker when
+// they change, until the loop ends. It isn't the loop that does so, because the
+// write may have to wait for other processes.
 func (e *Engine) reports() {
 	for {
 		select {
@@ -71,8 +77,15 @@ func (e *Engine) storeReports() {
 		}
 	}
 
+	queues, changed := e.o.Queues, e.newQueues
+	e.newQueues = false
 	e.mu.Unlock()
 
+	if changed {
+		if err := e.worker.SetQueues(context.Background(), queues); err != nil {
+			e.log.Warn("cannot record the queues of the worker", "err", err)
+		}
+	}
 	if len(reports) == 0 {
 		return
 	}

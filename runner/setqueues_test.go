@@ -1,0 +1,49 @@
+package runner_test
+
+import (
+	"slices"
+	"testing"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/test/testkit"
+	"example.com/runner/test/testkit/runnerkit"
+)
+
+func TestQueuesChangeWhileWorkRuns(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	handlers(r)
+	testkit.ErrorIs(t, r.SetQueues(nil), jobs.ErrConflict)
+	add := func(queue string) int64 { return runnerkit.Enqueue(t, r, quick.With(nil, jobs.Queue(queue))).ID }
+	wantDone := func(id int64, waits ...int64) {
+		t.Helper()
+		task, err := r.Await(t.Context(), id)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "state of the awaited task", task.State, jobs.Completed)
+		for _, id := range waits {
+			testkit.Equal(t, "state of a task of another queue", runnerkit.Get(t, r, id).State, jobs.Pending)
+		}
+	}
+
+	waits := add("b")
+	runnerkit.Work(t, r, runner.WorkOptions{Queues: []runner.QueueMax{{Name: "a"}}})
+	wantDone(add("a"), waits)
+
+	both := []runner.QueueMax{{Name: "a"}, {Name: "b", Max: 1}}
+	testkit.NoError(t, r.SetQueues(both))
+	wantDone(waits)
+	until(t, r, func() bool {
+		workers, err := r.Workers(t.Context())
+		testkit.NoError(t, err)
+		return slices.Equal(workers[0].Queues, both)
+	})
+
+	testkit.NoError(t, r.SetQueues(both[1:]))
+	waits = add("a")
+	wantDone(add("b"), waits)
+
+	testkit.NoError(t, r.SetQueues(nil)) // all queues
+	wantDone(waits)
+	wantDone(add("c"))
+	testkit.ErrorIs(t, r.SetQueues([]runner.QueueMax{{Name: "no name!"}}), jobs.ErrInvalid)
+}
