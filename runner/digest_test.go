@@ -37,8 +37,8 @@ func TestDigestCollectsEventsOfItsKey(t *testing.T) {
 		r.Register(sendDigest.Handler(func(ctx context.Context, account string) error {
 			var texts sql.NullString
 			var last int64
-			err := handle.QueryRowContext(ctx, `SELECT coalesce(max(id), 0), group_concat(text, ' ' ORDER BY id) FROM events WHERE account = ?`,
-				account).Scan(&last, &texts)
+			err := handle.QueryRowContext(ctx, `SELECT coalesce(max(id), 0), group_concat(text, ' ' ORDER BY id)
+				FROM events WHERE account = ?`, account).Scan(&last, &texts)
 			testkit.NoError(t, err)
 			sent = append(sent, account+": "+texts.String)
 			if len(sent) == 1 {
