@@ -36,7 +36,7 @@ type Spec struct {
 	DependsOn    []int64 // tasks that must complete first; if one fails or is cancelled, this task is cancelled
 	DependsOnAny []int64 // tasks that must finish first, in whatever state
 	Lane         string
-	UniqueKey    string
+	UniqueKey    string        // see Unique
 	Paused       bool          // whether the option Paused was given
 	RunAt        time.Time     // due time; zero for now. Set RunAt or In, not both
 	In           time.Duration // delay between enqueueing and the due time

@@ -27,8 +27,8 @@ type Task struct {
 	PausedBy     string    // user who paused the task
 	PausedReason string
 	Lane         string // lane key; tasks with the same key run one at a time
-	UniqueKey    string
-	Kept         bool // whether Enqueue or EnqueueTx added nothing, because this task already held the unique key; false from other calls
+	UniqueKey    string // as stored: JOB#KEY for a function; see Unique
+	Kept         bool   // whether Enqueue or EnqueueTx added nothing, because this task already held the unique key; false from other calls
 	Schedule     string
 	Tick         time.Time // tick for which the schedule has enqueued the task
 	Batch        int64     // id of the first task of the batch; 0 if the task was added alone; not set in a task that was just claimed

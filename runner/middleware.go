@@ -86,7 +86,9 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 
 	// compute the unique key from the original arguments: middleware that
 	// encrypts them may return another text each time
-	taskspec.ResolveKey(spec)
+	if spec.Unique.Args {
+		taskspec.ResolveKey(spec)
+	}
 	metadata := make(map[string]string, len(spec.Metadata)+1)
 	maps.Copy(metadata, spec.Metadata)
 	spec.Metadata = metadata

@@ -30,6 +30,20 @@ func TestUniqueKeyUsesArgumentsBeforeMiddleware(t *testing.T) {
 	}
 }
 
+// The middleware sees the key as it was given, so it can give each tenant keys
+// of its own.
+func TestMiddlewareChangesUniqueKey(t *testing.T) {
+	r := runnertest.New(t)
+	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
+		spec.UniqueKey = "acme " + spec.UniqueKey
+		return nil
+	})
+	task, err := r.Enqueue(t.Context(), jobs.NewSpec("f", jobs.Unique("k")))
+	if want := "f#acme k"; err != nil || task.UniqueKey != want {
+		t.Errorf("got key %q and error %v, want %q", task.UniqueKey, err, want)
+	}
+}
+
 func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
 	r := runnertest.New(t)
 	long := strings.Repeat("k", taskspec.MaxText)

@@ -116,7 +116,7 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (ids []int64, e
 		}
 
 		sum := sha256.Sum256([]byte(path)) // the unique key is a hash, because a path may be longer than a key can be
-		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique("photo:"+hex.EncodeToString(sum[:])),
+		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique(hex.EncodeToString(sum[:])),
 			jobs.Label(filepath.Base(path))))
 		return nil
 	})

@@ -55,7 +55,7 @@ var Options = []*OptionInfo{
 	{Key: "unique_key", Group: "Order", Flag: "unique", Value: "KEY",
 		Help:    "at most one unfinished task can have this key; a second enqueue adds no task and prints the id of the first task",
 		OneTask: true,
-		Doc:     "at most one unfinished task has this key",
+		Doc:     "at most one unfinished task has this key. That of a function is JOB#KEY: it belongs to the job",
 		column:  func(s *jobs.Spec) Value { return (*Text)(&s.UniqueKey) }, check: validKey},
 	{Key: "unique_args", Group: "Order", Flag: "unique-args",
 		Help: "derive the unique key from the job and its arguments", OneTask: true,
