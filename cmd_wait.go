@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/output"
@@ -104,7 +105,7 @@ func (o *waitOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	ctx, release := ui.Until(ctx)
 	defer release()
 
-	switch left, err := r.IDs(ctx, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}, runner.Page{}); {
+	switch left, err := db.Of(r).IDs(ctx, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}); {
 	case err != nil:
 		return err
 	case len(left) == 1:

@@ -76,7 +76,7 @@ func TestBackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 			t.Fatalf("got file info %+v and error %v, want mode 0600 and %d bytes", info, err, n)
 		}
 		copied := dbtest.OpenAt(t, to, db.Options{Normal: true})
-		ids, err := copied.IDs(t.Context(), jobs.Filter{}, db.Page{Oldest: true})
+		ids, err := copied.IDs(t.Context(), jobs.Filter{OldestFirst: true})
 		if err != nil || int64(len(ids)) < before || ids[before-1] != before {
 			t.Errorf("got %d tasks in the copy and error %v, want tasks 1 to %d and perhaps later ones", len(ids), err, before)
 		}

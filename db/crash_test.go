@@ -274,7 +274,7 @@ func check(t *testing.T, name, path string, l *scenario) {
 		t.Errorf("%s: foreign_key_check: got tables %v and error %v, want neither", name, broken, err)
 	}
 	state := map[int64]jobs.Task{}
-	tasks, err := d.List(ctx, jobs.Filter{}, Page{})
+	tasks, err := d.List(ctx, jobs.Filter{})
 	if err != nil {
 		t.Errorf("%s: list: got error %v, want none", name, err)
 	}
@@ -337,7 +337,7 @@ func drain(t *testing.T, name string, d *DB) {
 	if err != nil {
 		t.Errorf("%s: work: got error %v, want none", name, err)
 	}
-	left, err := d.List(ctx, jobs.Filter{States: jobs.States()[:5]}, Page{})
+	left, err := d.List(ctx, jobs.Filter{States: jobs.States()[:5]})
 	if err != nil || len(left) > 0 {
 		var states []string
 		for _, task := range left {

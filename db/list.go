@@ -54,9 +54,6 @@ var countAhead = query(`SELECT count(*) FROM (
 // With more it's faster to read the table itself, newest row first.
 const maxSorted = 10_000
 
-// Page is the part of a list to read.
-type Page = jobs.Page
-
 // condition is a WHERE clause, built from constant templates, with its
 // arguments.
 type condition struct {
@@ -216,10 +213,9 @@ func (d *DB) sorts(ctx context.Context, f jobs.Filter) (bool, error) {
 	return true, nil
 }
 
-// List returns the tasks that a filter selects, newest first unless page.Oldest
-// is set.
-func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, error) {
-	tasks, _, err := d.ListPart(ctx, f, Part{Limit: page.Limit, Oldest: page.Oldest})
+// List returns the tasks that a filter selects.
+func (d *DB) List(ctx context.Context, f jobs.Filter) ([]jobs.Task, error) {
+	tasks, _, err := d.ListPart(ctx, f, Part{Limit: f.Limit, Oldest: f.OldestFirst})
 	return tasks, err
 }
 
@@ -228,7 +224,7 @@ func (d *DB) ByID(ctx context.Context, ids []int64) (map[int64]jobs.Task, error)
 	if len(ids) == 0 {
 		return nil, nil // a filter without ids selects all tasks
 	}
-	list, err := d.List(ctx, jobs.Filter{IDs: ids}, Page{})
+	list, err := d.List(ctx, jobs.Filter{IDs: ids})
 	tasks := make(map[int64]jobs.Task, len(list))
 	for _, t := range list {
 		tasks[t.ID] = t
@@ -237,10 +233,9 @@ func (d *DB) ByID(ctx context.Context, ids []int64) (map[int64]jobs.Task, error)
 	return tasks, err
 }
 
-// IDs returns the ids of the tasks that List returns for the same filter and
-// page.
-func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) (ids []int64, err error) {
-	p := Part{Limit: page.Limit, Oldest: page.Oldest}
+// IDs returns the ids of the tasks that List returns for the same filter.
+func (d *DB) IDs(ctx context.Context, f jobs.Filter) (ids []int64, err error) {
+	p := Part{Limit: f.Limit, Oldest: f.OldestFirst}
 	if p.sorts, err = d.sorts(ctx, f); err != nil {
 		return nil, err
 	}
@@ -262,15 +257,15 @@ func VersionOf(t *jobs.Task) Version {
 }
 
 // Versions returns the versions of the tasks that List returns for the same
-// filter and page.
-func (d *DB) Versions(ctx context.Context, f jobs.Filter, page Page) ([]Version, error) {
+// filter.
+func (d *DB) Versions(ctx context.Context, f jobs.Filter) ([]Version, error) {
 	type versionRow struct {
 		ID           int64  `db:"id"`
 		GenerationID int64  `db:"generation_id"`
 		UpdatedAt    number `db:"updated_at"`
 		Progress     text   `db:"progress"`
 	}
-	p := Part{Limit: page.Limit, Oldest: page.Oldest}
+	p := Part{Limit: f.Limit, Oldest: f.OldestFirst}
 	sorts, err := d.sorts(ctx, f)
 	if err != nil {
 		return nil, err

@@ -77,27 +77,26 @@ func TestCountsUpToLimitReadIndex(t *testing.T) {
 
 func TestOrderOfListDependsOnNumberOfRows(t *testing.T) {
 	d := openTest(t)
-	text := func(f jobs.Filter, page Page) string {
+	text := func(f jobs.Filter) string {
 		t.Helper()
-		p, err := Part{Limit: page.Limit, Oldest: page.Oldest}, error(nil)
+		p, err := Part{Limit: f.Limit, Oldest: f.OldestFirst}, error(nil)
 		if p.sorts, err = d.sorts(t.Context(), f); err != nil {
 			t.Fatal(err)
 		}
 		return textOf(d, p, listIDs, f)
 	}
-	page := Page{Limit: 5}
 	for _, states := range [][]jobs.State{{jobs.Pending}, {jobs.Running, jobs.Failed}, {jobs.Scheduled, jobs.Retrying},
 		{jobs.Pending, jobs.Blocked}} {
-		if text := text(jobs.Filter{States: states}, page); !strings.Contains(text, "+tasks.id") {
+		if text := text(jobs.Filter{States: states, Limit: 5}); !strings.Contains(text, "+tasks.id") {
 			t.Errorf(`few tasks in states %v: got %s, want "+tasks.id"`, states, text)
 		}
 	}
 	for _, states := range [][]jobs.State{nil, {jobs.Completed}, jobs.Finished(), {jobs.Pending, jobs.Completed}} {
-		if text := text(jobs.Filter{States: states}, page); strings.Contains(text, "+tasks.id") {
+		if text := text(jobs.Filter{States: states, Limit: 5}); strings.Contains(text, "+tasks.id") {
 			t.Errorf(`many tasks in states %v: got %s, want no "+tasks.id"`, states, text)
 		}
 	}
-	if text := text(jobs.Filter{}, Page{Oldest: true}); strings.Contains(text, "DESC") ||
+	if text := text(jobs.Filter{OldestFirst: true}); strings.Contains(text, "DESC") ||
 		strings.Contains(text, "LIMIT") {
 		t.Errorf("got %s, want neither DESC nor LIMIT", text)
 	}

@@ -72,7 +72,7 @@ func TestOpenFindsRunnersTablesInAnotherProgramsFile(t *testing.T) {
 		if err != nil {
 			t.Fatalf("options %+v: got error %v, want none", options, err)
 		}
-		if tasks, err := d.List(t.Context(), jobs.Filter{}, Page{}); err != nil || len(tasks) != 1 || tasks[0].ID != added[0].ID {
+		if tasks, err := d.List(t.Context(), jobs.Filter{}); err != nil || len(tasks) != 1 || tasks[0].ID != added[0].ID {
 			t.Errorf("options %+v: got tasks %v and error %v, want task %d", options, tasks, err, added[0].ID)
 		}
 	}

@@ -57,7 +57,7 @@ func tasks(t *testing.T, path string) int {
 	if damage, err := d.Integrity(t.Context(), true); err != nil || damage != nil {
 		t.Errorf("%s: got damage %v and error %v, want neither", path, damage, err)
 	}
-	ids, err := d.IDs(t.Context(), jobs.Filter{}, db.Page{})
+	ids, err := d.IDs(t.Context(), jobs.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

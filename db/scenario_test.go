@@ -285,7 +285,7 @@ func TestScenarioWithoutFailures(t *testing.T) {
 // run to run.
 func summary(t *testing.T, d *DB) (list []string) {
 	t.Helper()
-	tasks, err := d.List(t.Context(), jobs.Filter{}, Page{Oldest: true})
+	tasks, err := d.List(t.Context(), jobs.Filter{OldestFirst: true})
 	if err != nil {
 		t.Fatal(err)
 	}

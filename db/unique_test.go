@@ -43,7 +43,7 @@ func TestReplaceChangesEverySettingOfTaskThatHasNotStarted(t *testing.T) {
 		} else if done[0] != (jobs.Enqueued{ID: before.ID, Replaced: true}) {
 			t.Fatalf("insert %d: got %+v, want task %d replaced", i, done[0], before.ID)
 		}
-		tasks, err := d.List(t.Context(), jobs.Filter{}, Page{})
+		tasks, err := d.List(t.Context(), jobs.Filter{})
 		if err != nil || len(tasks) != 1 {
 			t.Fatalf("insert %d: got tasks %+v and error %v, want one task", i, tasks, err)
 		}

@@ -229,7 +229,7 @@ func ExampleFunc_BulkHandler() {
 	if err := r.Work(ctx, runner.WorkOptions{UntilEmpty: true}); err != nil {
 		log.Fatal(err)
 	}
-	for task, err := range r.All(ctx, jobs.Filter{}, runner.Page{Oldest: true}) {
+	for task, err := range r.All(ctx, jobs.Filter{OldestFirst: true}) {
 		fmt.Println(task.State, task.Error, err)
 	}
 	// Output:

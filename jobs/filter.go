@@ -31,4 +31,7 @@ type Filter struct {
 
 	Before int64 // selects ids below this one; 0 for no limit
 	After  int64 // selects ids above this one
+
+	Limit       int  // greatest number of tasks in a list; 0 for all
+	OldestFirst bool // whether the oldest task comes first; by default the newest task comes first
 }

@@ -93,9 +93,3 @@ type Pause struct {
 	Reason string    // reason that the user gave for the pause; empty if there is none
 	Until  time.Time // when the pause ends by itself; zero if it lasts until Resume
 }
-
-// Page sets how many entries of a list to return, and in which order.
-type Page struct {
-	Limit  int  // greatest number of entries; 0 for all
-	Oldest bool // whether the oldest entry comes first; by default the newest one does
-}

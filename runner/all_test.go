@@ -19,19 +19,18 @@ func TestAllYieldsEveryTaskThatMatches(t *testing.T) {
 	other := runnerkit.Enqueue(t, r, double.With(1))
 	for _, test := range []struct {
 		filter      jobs.Filter
-		page        runner.Page
 		first, last int64
 		n           int
 	}{
-		{jobs.Filter{}, runner.Page{}, n + 1, 1, n + 1},
-		{jobs.Filter{Jobs: []string{"quick"}}, runner.Page{Oldest: true}, 1, n, n},
-		{jobs.Filter{Before: 1001, After: 100}, runner.Page{Limit: 777}, 1000, 224, 777},
-		{jobs.Filter{Before: 1001, After: 100}, runner.Page{Oldest: true, Limit: 5}, 101, 105, 5},
-		{jobs.Filter{IDs: []int64{7, other.ID}}, runner.Page{}, other.ID, 7, 2},
-		{jobs.Filter{Jobs: []string{"none"}}, runner.Page{}, 0, 0, 0},
+		{jobs.Filter{}, n + 1, 1, n + 1},
+		{jobs.Filter{Jobs: []string{"quick"}, OldestFirst: true}, 1, n, n},
+		{jobs.Filter{Before: 1001, After: 100, Limit: 777}, 1000, 224, 777},
+		{jobs.Filter{Before: 1001, After: 100, OldestFirst: true, Limit: 5}, 101, 105, 5},
+		{jobs.Filter{IDs: []int64{7, other.ID}}, other.ID, 7, 2},
+		{jobs.Filter{Jobs: []string{"none"}}, 0, 0, 0},
 	} {
 		var ids []int64
-		for task, err := range r.All(t.Context(), test.filter, test.page) {
+		for task, err := range r.All(t.Context(), test.filter) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +38,7 @@ func TestAllYieldsEveryTaskThatMatches(t *testing.T) {
 		}
 		testkit.Len(t, "ids", ids, test.n)
 		if len(ids) > 0 && (ids[0] != test.first || ids[len(ids)-1] != test.last) {
-			t.Errorf("filter %+v, page %+v: got tasks %d to %d, want %d to %d", test.filter, test.page, ids[0], ids[len(ids)-1],
+			t.Errorf("filter %+v: got tasks %d to %d, want %d to %d", test.filter, ids[0], ids[len(ids)-1],
 				test.first, test.last)
 		}
 	}
@@ -47,7 +46,7 @@ func TestAllYieldsEveryTaskThatMatches(t *testing.T) {
 	defer stop()
 	seen := 0
 	var last error
-	for _, err := range r.All(ctx, jobs.Filter{}, runner.Page{}) {
+	for _, err := range r.All(ctx, jobs.Filter{}) {
 		if last = err; err == nil {
 			seen++
 		}
@@ -57,7 +56,7 @@ func TestAllYieldsEveryTaskThatMatches(t *testing.T) {
 	if seen == 0 || seen == n+1 {
 		t.Errorf("got %d tasks before the cancel, want at least one and fewer than %d", seen, n+1)
 	}
-	for range r.All(t.Context(), jobs.Filter{}, runner.Page{}) {
+	for range r.All(t.Context(), jobs.Filter{}) {
 		break
 	}
 }

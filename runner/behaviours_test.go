@@ -134,7 +134,7 @@ func TestTasksOfFilterAreCancelledAndDeleted(t *testing.T) {
 		enqueueNumbers(t, r, 3, jobs.Queue("old"))
 		enqueueNumbers(t, r, 2, jobs.Queue("new"))
 		var ids []int64
-		for task, err := range r.All(t.Context(), jobs.Filter{Queues: []string{"old"}}, runner.Page{}) {
+		for task, err := range r.All(t.Context(), jobs.Filter{Queues: []string{"old"}}) {
 			testkit.NoError(t, err)
 			ids = append(ids, task.ID)
 		}

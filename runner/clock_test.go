@@ -10,7 +10,7 @@ import (
 // taskCount returns the number of tasks in the database.
 func (f *fakeTimeTest) taskCount() int {
 	f.Helper()
-	tasks, err := f.List(f.Context(), jobs.Filter{}, Page{})
+	tasks, err := f.List(f.Context(), jobs.Filter{})
 	if err != nil {
 		f.Fatal(err)
 	}

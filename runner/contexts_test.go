@@ -87,7 +87,7 @@ func handleCalls(t *testing.T) map[string]contextCall {
 func readCalls(t *testing.T) map[string]contextCall {
 	return map[string]contextCall{
 		"All": func(ctx context.Context, r *runner.Runner) error {
-			for _, err := range r.All(ctx, jobs.Filter{}, runner.Page{}) {
+			for _, err := range r.All(ctx, jobs.Filter{}) {
 				return err
 			}
 			return nil
@@ -111,13 +111,9 @@ func readCalls(t *testing.T) map[string]contextCall {
 		},
 		"Get":      func(ctx context.Context, r *runner.Runner) error { _, err := r.Get(ctx, 1); return err },
 		"Schedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.Schedule(ctx, "morning"); return err },
-		"IDs": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.IDs(ctx, jobs.Filter{}, runner.Page{})
-			return err
-		},
-		"Limits": func(ctx context.Context, r *runner.Runner) error { _, err := r.Limits(ctx); return err },
+		"Limits":   func(ctx context.Context, r *runner.Runner) error { _, err := r.Limits(ctx); return err },
 		"List": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.List(ctx, jobs.Filter{}, runner.Page{})
+			_, err := r.List(ctx, jobs.Filter{})
 			return err
 		},
 		"Output": func(ctx context.Context, r *runner.Runner) error {
@@ -261,7 +257,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
 	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "Dependencies", "Fence",
-		"Get", "Schedule", "GetTx", "Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "Queues",
+		"Get", "Schedule", "GetTx", "Holds", "Limits", "List", "New", "Output", "Pauses", "Queues",
 		"ScheduleRuns", "Schedules", "Steps", "Why", "Workers"}
 	for name, call := range contextCalls(t) {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestClaimWithLostConfirmationIsReleasedAtNextHeartbeat(t *testing.T) {
 			f.enqueue(work.With("x"))
 		})
 		f.work(time.Hour)
-		tasks, err := f.List(f.Context(), jobs.Filter{}, Page{})
+		tasks, err := f.List(f.Context(), jobs.Filter{})
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "tasks", tasks, 1)
 		got := f.want(tasks[0].ID, jobs.Completed, "")

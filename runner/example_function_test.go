@@ -100,7 +100,7 @@ func ExampleProgress() {
 	if err := r.Work(work, runner.WorkOptions{Concurrency: 1}); err != nil {
 		log.Fatal(err)
 	}
-	for task, err := range r.All(ctx, jobs.Filter{}, runner.Page{Oldest: true}) {
+	for task, err := range r.All(ctx, jobs.Filter{OldestFirst: true}) {
 		fmt.Println(task.State, task.Attempt, task.Error, *task.Progress, err)
 	}
 	// Output:

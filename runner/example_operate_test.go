@@ -61,9 +61,12 @@ func ExampleRunner_Retry() {
 		task, err := r.Get(ctx, id)
 		fmt.Println(task.State, task.Attempt, task.Error, err)
 		open = true
-		failed, err := r.IDs(ctx, jobs.Filter{States: []jobs.State{jobs.Failed}}, runner.Page{})
-		if err != nil {
-			log.Fatal(err)
+		var failed []int64
+		for task, err := range r.All(ctx, jobs.Filter{States: []jobs.State{jobs.Failed}}) {
+			if err != nil {
+				log.Fatal(err)
+			}
+			failed = append(failed, task.ID)
 		}
 		if _, err := r.Retry(ctx, failed, runner.RetryOptions{}); err != nil {
 			log.Fatal(err)

@@ -165,7 +165,7 @@ func ExampleRunner_All() {
 			log.Fatal(err)
 		}
 	}
-	for task, err := range r.All(ctx, jobs.Filter{Jobs: []string{SendEmail.Job()}, States: []jobs.State{jobs.Pending}}, runner.Page{}) {
+	for task, err := range r.All(ctx, jobs.Filter{Jobs: []string{SendEmail.Job()}, States: []jobs.State{jobs.Pending}}) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -67,7 +67,7 @@ func flashProgram(path string, _ []string) error {
 			return err
 		}
 		fmt.Println("added", task.ID)
-		tasks, err := r.List(ctx, jobs.Filter{States: []jobs.State{jobs.Completed}}, runner.Page{})
+		tasks, err := r.List(ctx, jobs.Filter{States: []jobs.State{jobs.Completed}})
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func TestKilledFlashWorkersLoseNoConfirmedTask(t *testing.T) {
 	for id := range strings.FieldsSeq(string(text)) {
 		runs[id]++
 	}
-	tasks, err := r.List(t.Context(), jobs.Filter{}, runner.Page{})
+	tasks, err := r.List(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	stored := map[string]jobs.Task{}
 	again := 0

@@ -110,7 +110,7 @@ func TestFlashRenewsLeasesOfEndedAttempts(t *testing.T) {
 		}
 		f.work(2 * time.Minute)
 		testkit.Equal(f.T, "losses", f.want(long, jobs.Completed, "").Losses, 0)
-		tasks, err := f.List(f.Context(), jobs.Filter{}, Page{})
+		tasks, err := f.List(f.Context(), jobs.Filter{})
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "tasks", tasks, 61)
 		for _, task := range tasks {

@@ -10,12 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Page sets how many entries of a list to return, and in which order.
-type Page = jobs.Page
-
 // Get returns a task, or jobs.ErrNotFound.
 func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
-	tasks, err := r.store.List(ctx, jobs.Filter{IDs: []int64{id}}, db.Page{})
+	tasks, err := r.store.List(ctx, jobs.Filter{IDs: []int64{id}})
 	if err != nil {
 		return jobs.Task{}, err
 	}
@@ -26,8 +23,8 @@ func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
 }
 
 // validSelection returns a *jobs.Error of kind jobs.ErrInvalid for a filter
-// with an unknown state and for a page with a negative limit.
-func validSelection(filter jobs.Filter, page Page) error {
+// with an unknown state or a negative limit.
+func validSelection(filter jobs.Filter) error {
 	for _, state := range filter.States {
 		if !slices.Contains(jobs.States(), state) {
 			return &jobs.Error{Kind: jobs.ErrInvalid, Subject: string(state), What: fmt.Sprintf("unknown state %q of a task", state),
@@ -35,20 +32,21 @@ func validSelection(filter jobs.Filter, page Page) error {
 		}
 	}
 
-	if page.Limit < 0 {
-		return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("page limit %d is negative", page.Limit), Hint: "0 for all entries"}
+	if filter.Limit < 0 {
+		return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("limit %d of a filter is negative", filter.Limit),
+			Hint: "0 for all tasks"}
 	}
 	return nil
 }
 
-// List returns the tasks that a filter selects, newest first unless the page
-// says otherwise. The error is jobs.ErrInvalid for an unknown state or a
+// List returns the tasks that a filter selects, newest first unless the
+// filter says otherwise. The error is jobs.ErrInvalid for an unknown state or a
 // negative limit.
-func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]jobs.Task, error) {
-	if err := validSelection(filter, page); err != nil {
+func (r *Runner) List(ctx context.Context, filter jobs.Filter) ([]jobs.Task, error) {
+	if err := validSelection(filter); err != nil {
 		return nil, err
 	}
-	return r.store.List(ctx, filter, page)
+	return r.store.List(ctx, filter)
 }
 
 // allPage is the number of tasks that All reads with one query.
@@ -58,26 +56,27 @@ const allPage = 500
 // reads them in pages of at most 500, so each task is as it was when its page
 // was read. An error ends the iteration and is its last element: an error of
 // the database, the cause of ctx, or an error of the selection as in List.
-func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
+func (r *Runner) All(ctx context.Context, filter jobs.Filter) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
-		if err := r.each(ctx, filter, page, func(task jobs.Task) bool { return yield(task, nil) }); err != nil {
+		if err := r.each(ctx, filter, func(task jobs.Task) bool { return yield(task, nil) }); err != nil {
 			yield(jobs.Task{}, err)
 		}
 	}
 }
 
 // each calls visit for the selected tasks until it returns false.
-func (r *Runner) each(ctx context.Context, filter jobs.Filter, page Page, visit func(jobs.Task) bool) error {
-	if err := validSelection(filter, page); err != nil {
+func (r *Runner) each(ctx context.Context, filter jobs.Filter, visit func(jobs.Task) bool) error {
+	if err := validSelection(filter); err != nil {
 		return err
 	}
-	for left := page.Limit; ; {
-		part := Page{Limit: allPage, Oldest: page.Oldest}
-		if page.Limit > 0 {
-			part.Limit = min(allPage, left)
+	limited := filter.Limit > 0
+	for left := filter.Limit; ; {
+		filter.Limit = allPage
+		if limited {
+			filter.Limit = min(allPage, left)
 		}
 
-		tasks, err := r.store.List(ctx, filter, part)
+		tasks, err := r.store.List(ctx, filter)
 		if err != nil {
 			return err
 		}
@@ -88,11 +87,11 @@ func (r *Runner) each(ctx context.Context, filter jobs.Filter, page Page, visit 
 			}
 		}
 
-		if left -= len(tasks); len(tasks) < part.Limit || left == 0 {
+		if left -= len(tasks); len(tasks) < filter.Limit || left == 0 {
 			return nil
 		}
 
-		if last := tasks[len(tasks)-1].ID; page.Oldest {
+		if last := tasks[len(tasks)-1].ID; filter.OldestFirst {
 			filter.After = last
 		} else {
 			filter.Before = last
@@ -100,20 +99,11 @@ func (r *Runner) each(ctx context.Context, filter jobs.Filter, page Page, visit 
 	}
 }
 
-// IDs returns the ids of the tasks that a filter selects, in the order of List.
-// The error is jobs.ErrInvalid for an unknown state or a negative limit.
-func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int64, error) {
-	if err := validSelection(filter, page); err != nil {
-		return nil, err
-	}
-	return r.store.IDs(ctx, filter, page)
-}
-
 // Count counts the tasks that a filter selects, in total and by state, all at
 // the same moment. byState has no states without a task. Count may have to read
 // each task. The error is jobs.ErrInvalid for an unknown state.
 func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (total int, byState map[jobs.State]int, err error) {
-	if err := validSelection(filter, Page{}); err != nil {
+	if err := validSelection(filter); err != nil {
 		return 0, nil, err
 	}
 

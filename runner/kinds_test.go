@@ -136,8 +136,7 @@ func kindCalls(t *testing.T) map[string]func() error {
 			_, err = r.GetTx(ctx, tx, 99)
 			return err
 		},
-		"IDs ErrInvalid":              func() error { _, err := r.IDs(ctx, unknown, runner.Page{}); return err },
-		"List ErrInvalid":             func() error { _, err := r.List(ctx, unknown, runner.Page{}); return err },
+		"List ErrInvalid":             func() error { _, err := r.List(ctx, unknown); return err },
 		"ConsumeFinished ErrInvalid":  func() error { return r.ConsumeFinished(ctx, "", nothing) },
 		"ConsumeFinished ErrNotFound": func() error { return removedCursor(ctx, r) },
 		"OnTick ErrInvalid":           func() error { return r.OnTick(ctx, schedule, hourOf) },

@@ -31,7 +31,7 @@ var someKiB = strings.Repeat("x", 20<<10)
 // stored returns the ids of the tasks in these states, oldest first.
 func stored(t *testing.T, r *runner.Runner, states ...jobs.State) (ids []int64) {
 	t.Helper()
-	tasks, err := r.List(t.Context(), jobs.Filter{States: states}, runner.Page{Oldest: true})
+	tasks, err := r.List(t.Context(), jobs.Filter{States: states, OldestFirst: true})
 	testkit.NoError(t, err)
 	for _, task := range tasks {
 		ids = append(ids, task.ID)

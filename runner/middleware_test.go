@@ -61,7 +61,7 @@ func TestEnqueueMiddlewareRunsForEveryNewTask(t *testing.T) {
 	if want := map[string]string{"own": "1"}; !maps.Equal(own, want) {
 		t.Errorf("got %v in the map of the caller, want %v", own, want)
 	}
-	list, err := r.List(t.Context(), jobs.Filter{}, runner.Page{})
+	list, err := r.List(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "tasks", len(list), 9)
 	for _, task := range list {

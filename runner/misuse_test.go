@@ -38,18 +38,14 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 			return err
 		},
 		"List with an unknown state": func() error {
-			_, err := r.List(t.Context(), jobs.Filter{States: []jobs.State{"done"}}, runner.Page{})
+			_, err := r.List(t.Context(), jobs.Filter{States: []jobs.State{"done"}})
 			return err
 		},
 		"All with an unknown state": func() error {
-			for _, err := range r.All(t.Context(), jobs.Filter{States: []jobs.State{"done"}}, runner.Page{}) {
+			for _, err := range r.All(t.Context(), jobs.Filter{States: []jobs.State{"done"}}) {
 				return err
 			}
 			return nil
-		},
-		"IDs with an unknown state": func() error {
-			_, err := r.IDs(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed, "done"}}, runner.Page{})
-			return err
 		},
 		"Count with a state of attempts": func() error {
 			_, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Snoozed}})
@@ -60,7 +56,7 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 			return err
 		},
 		"List with a negative limit": func() error {
-			_, err := r.List(t.Context(), jobs.Filter{}, runner.Page{Limit: -1})
+			_, err := r.List(t.Context(), jobs.Filter{Limit: -1})
 			return err
 		},
 		"nil option":   func() error { _, err := r.Enqueue(t.Context(), quick.With(nil, nil)); return err },

@@ -332,14 +332,14 @@ func TestTwoWorkersMakeOneTaskOfTick(t *testing.T) {
 		first = r
 	}
 	testkit.Eventually(t, "three tasks", func() bool {
-		list, err := first.List(t.Context(), jobs.Filter{}, runner.Page{})
+		list, err := first.List(t.Context(), jobs.Filter{})
 		testkit.NoError(t, err)
 		return len(list) >= 3
 	})
 	for _, stop := range stops {
 		stop()
 	}
-	list, err := first.List(t.Context(), jobs.Filter{}, runner.Page{})
+	list, err := first.List(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	ticks := map[time.Time]int{}
 	for _, task := range list {

@@ -94,7 +94,7 @@ func TestTimeThatTaskWaitsForItsSlotIsNoPartOfItsRun(t *testing.T) {
 	onFakeTime(t, WorkOptions{}, a.do, func(f *fakeTimeTest) {
 		short(f, 50)
 		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, UntilEmpty: true}))
-		for task, err := range f.All(f.Context(), jobs.Filter{}, Page{}) {
+		for task, err := range f.All(f.Context(), jobs.Filter{}) {
 			testkit.NoError(t, err)
 			if took := task.FinishedAt.Sub(task.StartedAt); took > 2*time.Millisecond || task.Duration > 2*time.Millisecond {
 				t.Errorf("got task %d with %v from start to end and duration %v, want 1 ms", task.ID, took, task.Duration)
@@ -165,7 +165,7 @@ func TestPrefetchedTasksGoBackToOtherWorkers(t *testing.T) {
 		})
 		f.work(2 * time.Hour)
 		testkit.Equal(t, "runs", a.ended.Load(), 41)
-		for task, err := range f.All(f.Context(), jobs.Filter{}, Page{}) {
+		for task, err := range f.All(f.Context(), jobs.Filter{}) {
 			testkit.NoError(t, err)
 			if task.State != jobs.Completed || task.Attempt != 1 || task.Losses != 0 {
 				t.Errorf("got task %d %s after %d attempts and %d losses, want completed after 1 and 0", task.ID, task.State, task.Attempt,
@@ -190,7 +190,7 @@ func TestWorkerThatDrainsGivesTasksBackThatItHasPrefetched(t *testing.T) {
 		f.wantCount(int(a.ended.Load()), "completed tasks", jobs.Filter{States: []jobs.State{jobs.Completed}})
 		f.wantCount(300-int(a.ended.Load()), "pending tasks", jobs.Filter{States: []jobs.State{jobs.Pending}})
 		testkit.Between(t, "runs", len(f.runs), 100, 102)
-		for task, err := range f.All(f.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}}, Page{}) {
+		for task, err := range f.All(f.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}}) {
 			testkit.NoError(t, err)
 			testkit.Equal(t, "attempt of a task that has not started", task.Attempt, 0)
 		}
@@ -206,7 +206,7 @@ func TestCancelledTaskThatWasPrefetchedNeverStarts(t *testing.T) {
 			return
 		}
 		last := int64(0)
-		for task, err := range f.All(f.Context(), jobs.Filter{States: []jobs.State{jobs.Running}}, Page{}) {
+		for task, err := range f.All(f.Context(), jobs.Filter{States: []jobs.State{jobs.Running}}) {
 			testkit.NoError(f.T, err)
 			last = max(last, task.ID)
 		}
@@ -277,7 +277,7 @@ func TestTaskThatMustNotRunTwiceIsNotPrefetchedForLong(t *testing.T) {
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		time.Sleep(time.Millisecond) // during this sleep the worker gives back all tasks that it must not keep
 		filter := jobs.Filter{States: []jobs.State{jobs.Running}}
-		for other, err := range f.All(f.Context(), filter, Page{}) {
+		for other, err := range f.All(f.Context(), filter) {
 			if testkit.NoError(f.T, err); other.MaxLosses == 0 && other.ID != task.ID {
 				f.Errorf("got task %d claimed while task %d runs, want it pending", other.ID, task.ID)
 			}

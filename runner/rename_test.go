@@ -44,7 +44,7 @@ func TestWorkerOfOldProgramLeavesTasksWithNewName(t *testing.T) {
 // jobStates returns the job and the state of each task, sorted.
 func jobStates(t *testing.T, r *runner.Runner) (list []string) {
 	t.Helper()
-	for task, err := range r.All(t.Context(), jobs.Filter{}, runner.Page{}) {
+	for task, err := range r.All(t.Context(), jobs.Filter{}) {
 		testkit.NoError(t, err)
 		list = append(list, task.Job+" "+string(task.State))
 	}

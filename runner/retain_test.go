@@ -23,7 +23,7 @@ func TestOldTasksAreDeleted(t *testing.T) {
 		late := f.enqueue(work.With("x", jobs.In(4*time.Hour)))
 		there := func(at time.Duration, want ...int64) {
 			f.after(at, func() {
-				tasks, err := f.List(f.Context(), jobs.Filter{}, Page{Oldest: true})
+				tasks, err := f.List(f.Context(), jobs.Filter{OldestFirst: true})
 				if err != nil || len(tasks) != len(want) {
 					f.Errorf("after %v got %d tasks (%v), want tasks %v", at, len(tasks), err, want)
 					return
@@ -59,7 +59,7 @@ func TestNegativeTimesKeepTasksForever(t *testing.T) {
 			f.enqueue(work.With("x"))
 			f.enqueue(work.With("fails", jobs.MaxAttempts(1)))
 			f.work(2 * time.Hour)
-			tasks, err := f.List(f.Context(), jobs.Filter{}, Page{})
+			tasks, err := f.List(f.Context(), jobs.Filter{})
 			testkit.NoError(f.T, err)
 			testkit.Len(f.T, "tasks", tasks, 1)
 			testkit.Equal(f.T, "state", tasks[0].State, test.left)
@@ -81,7 +81,7 @@ func TestHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
 		for day, counts := range ended {
 			testkit.Equal(f.T, fmt.Sprint("tasks of day ", day), counts, map[jobs.State]int{jobs.Completed: 1})
 		}
-		tasks, err := f.List(f.Context(), jobs.Filter{}, Page{})
+		tasks, err := f.List(f.Context(), jobs.Filter{})
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "tasks", tasks, 0)
 	})

@@ -118,7 +118,7 @@ func (c *scheduleTest) get(name string) jobs.Schedule {
 // tasks returns the tasks of a schedule, oldest first.
 func (c *scheduleTest) tasks(name string) []jobs.Task {
 	c.Helper()
-	tasks, err := c.r.List(c.Context(), jobs.Filter{Schedule: name}, Page{Oldest: true})
+	tasks, err := c.r.List(c.Context(), jobs.Filter{Schedule: name, OldestFirst: true})
 	if err != nil {
 		c.Fatal(err)
 	}

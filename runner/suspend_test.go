@@ -60,7 +60,7 @@ func TestWorkerContinuesAfterMachineWasSuspended(t *testing.T) {
 		testkit.Equal(t, "attempt of the running task", got.Attempt, 1)
 		f.want(due, jobs.Completed, "")
 		f.want(later, jobs.Completed, "")
-		ticks, err := f.List(f.Context(), jobs.Filter{Schedule: "hourly"}, Page{})
+		ticks, err := f.List(f.Context(), jobs.Filter{Schedule: "hourly"})
 		testkit.NoError(t, err)
 		testkit.Len(t, "tasks for the eight missed ticks", ticks, 1)
 		for _, run := range f.runs {

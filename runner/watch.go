@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -38,7 +39,8 @@ const (
 func (r *Runner) Watch(ctx context.Context, filter jobs.Filter) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
 		w := watch{r: r, filter: filter, seen: map[int64]db.Version{}, visit: func(task jobs.Task) bool { return yield(task, nil) }}
-		err := validSelection(filter, Page{})
+		err := validSelection(filter)
+		w.filter.Limit = min(cmp.Or(filter.Limit, maxWatched), maxWatched)
 		if err == nil {
 			err = r.Changes(ctx, func() (bool, error) {
 				if left, err := w.look(ctx); left || err != nil {
@@ -67,7 +69,7 @@ type watch struct {
 // has returned false.
 func (w *watch) look(ctx context.Context) (left bool, err error) {
 	began := time.Now()
-	versions, err := w.r.store.Versions(ctx, w.filter, Page{Limit: maxWatched})
+	versions, err := w.r.store.Versions(ctx, w.filter)
 	if err != nil {
 		return false, err
 	}
@@ -78,7 +80,7 @@ func (w *watch) look(ctx context.Context) (left bool, err error) {
 		delete(gone, v.ID)
 	}
 	if len(gone) > 0 {
-		still, err := w.r.store.Versions(ctx, jobs.Filter{IDs: slices.Collect(maps.Keys(gone))}, Page{})
+		still, err := w.r.store.Versions(ctx, jobs.Filter{IDs: slices.Collect(maps.Keys(gone))})
 		if err != nil {
 			return false, err
 		}
@@ -96,7 +98,7 @@ func (w *watch) look(ctx context.Context) (left bool, err error) {
 
 	slices.Sort(changed)
 	for ids := range slices.Chunk(changed, watchPage) {
-		tasks, err := w.r.store.List(ctx, jobs.Filter{IDs: ids}, Page{Oldest: true})
+		tasks, err := w.r.store.List(ctx, jobs.Filter{IDs: ids, OldestFirst: true})
 		if err != nil {
 			return false, err
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/ui"
@@ -58,7 +59,7 @@ func (a *actionRequest) tasks(ctx context.Context) (*plan, error) {
 	case a.name == string(search.VerbDelete):
 		p.ask = true
 	case a.name == string(search.VerbCancel):
-		running, err := a.h.r.IDs(ctx, jobs.Filter{IDs: ids, States: []jobs.State{jobs.Running}}, runner.Page{Limit: 1})
+		running, err := db.Of(a.h.r).IDs(ctx, jobs.Filter{IDs: ids, States: []jobs.State{jobs.Running}, Limit: 1})
 		p.ask = p.ask || len(running) > 0
 		return p, err
 	}
@@ -106,7 +107,7 @@ func (a *actionRequest) searchedTasks(ctx context.Context, text string) (*plan, 
 
 	var ids []int64
 	if filter, ok := q.restrict(search.Verb(a.name)); ok {
-		if ids, err = a.h.r.IDs(ctx, filter, runner.Page{}); err != nil {
+		if ids, err = db.Of(a.h.r).IDs(ctx, filter); err != nil {
 			return nil, err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
@@ -289,7 +290,7 @@ func TestNoRouteEnqueuesTasks(t *testing.T) {
 			t.Errorf("%s: got status %d, want 404 or 405", path, status)
 		}
 	}
-	if all, err := r.IDs(t.Context(), jobs.Filter{}, runner.Page{}); err != nil || len(all) > 0 {
+	if all, err := db.Of(r).IDs(t.Context(), jobs.Filter{}); err != nil || len(all) > 0 {
 		t.Errorf("got tasks %v, error %v; want none", all, err)
 	}
 	names := []string{}

@@ -144,7 +144,7 @@ func (h *handler) overview(_ context.Context, req *http.Request) (view, error) {
 		return nil, err
 	}
 	if len(s.Queues) == 0 && len(s.Schedules) == 0 {
-		ids, err := h.r.IDs(ctx, jobs.Filter{}, runner.Page{Limit: 1})
+		ids, err := db.Of(h.r).IDs(ctx, jobs.Filter{Limit: 1})
 		if err != nil {
 			return nil, err
 		}

@@ -180,8 +180,8 @@ func (v *jobView) Looked() int { return lookTasks }
 // the latest first, and whether there may be more. There is no index of the
 // tasks by job, so it looks at a limited number of ended tasks.
 func (h *handler) readStarted(ctx context.Context, filter jobs.Filter) (list []jobs.Task, more bool, err error) {
-	filter.States = []jobs.State{jobs.Running}
-	if list, err = h.r.List(ctx, filter, runner.Page{Limit: maxRuns}); err != nil {
+	filter.States, filter.Limit = []jobs.State{jobs.Running}, maxRuns
+	if list, err = h.r.List(ctx, filter); err != nil {
 		return nil, false, err
 	}
 

@@ -82,7 +82,7 @@ func grown(ctx context.Context, e *env, rows int) error {
 			return err
 		}
 
-		list, err := middle(20, func() error { _, err := r.List(ctx, jobs.Filter{}, runner.Page{Limit: 50}); return err })
+		list, err := middle(20, func() error { _, err := r.List(ctx, jobs.Filter{Limit: 50}); return err })
 		if err != nil {
 			return err
 		}

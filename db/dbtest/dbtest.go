@@ -219,7 +219,7 @@ func (s *store) withTimes(task jobs.Task, o taskspec.Outcome) taskspec.Outcome {
 // get returns a task, or the zero value if there is no such task.
 func (s *store) get(id int64) jobs.Task {
 	s.Helper()
-	tasks := must(s.List(s.Context(), jobs.Filter{IDs: []int64{id}}, db.Page{}))(s)
+	tasks := must(s.List(s.Context(), jobs.Filter{IDs: []int64{id}}))(s)
 	if len(tasks) == 0 {
 		return jobs.Task{}
 	}

@@ -291,7 +291,7 @@ func (m *model) revokeSome(r *rapid.T) {
 
 // compare compares all tasks of the store with the model.
 func (m *model) compare(r *rapid.T) {
-	stored := must(m.List(m.Context(), jobs.Filter{}, db.Page{}))(m)
+	stored := must(m.List(m.Context(), jobs.Filter{}))(m)
 	if len(stored) != len(m.tasks) {
 		r.Fatalf("got %d tasks, want %d as in the model", len(stored), len(m.tasks))
 	}

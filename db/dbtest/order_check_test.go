@@ -13,7 +13,7 @@ import (
 // readAll reads all tasks and limits.
 func (m *orderModel) readAll() (map[int64]jobs.Task, map[jobs.Target]jobs.LimitStatus) {
 	tasks := map[int64]jobs.Task{}
-	for _, task := range must(m.List(m.Context(), jobs.Filter{}, db.Page{}))(m) {
+	for _, task := range must(m.List(m.Context(), jobs.Filter{}))(m) {
 		tasks[task.ID] = task
 	}
 	limits := map[jobs.Target]jobs.LimitStatus{}

@@ -201,7 +201,7 @@ var commits = group{
 			"beat":     errorOf(w.Beat(s.Context(), nil, lease, s.now)),
 			"cancel":   errorOf(d.Apply(s.Context(), []int64{1}, db.Cancel("", false, s.now))),
 			"end":      w.End(s.Context(), s.now),
-			"list":     errorOf(d.List(s.Context(), jobs.Filter{}, db.Page{})),
+			"list":     errorOf(d.List(s.Context(), jobs.Filter{})),
 			"attempts": errorOf(d.Attempts(s.Context(), 1)),
 			"queues":   errorOf(d.Queues(s.Context(), s.now, s.now)),
 			"owned":    errorOf(w.Owned(s.Context())),

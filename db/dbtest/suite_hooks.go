@@ -15,7 +15,7 @@ import (
 // order of their ids.
 func (s *store) hooks() (list []string) {
 	s.Helper()
-	for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
+	for _, t := range must(s.List(s.Context(), jobs.Filter{}))(s) {
 		if t.Event != "" {
 			argv := must(taskspec.Argv(t.Args))(s)
 			list = append(list, fmt.Sprintf("%s of %s: %s", t.Event, t.Env["RUNNER_EVENT_TASK"], argv[len(argv)-1]))

@@ -77,7 +77,7 @@ var inserts = group{
 		}
 
 		want := []int64{first[1].ID, first[3].ID, first[4].ID, joined}
-		ids := must(s.IDs(s.Context(), jobs.Filter{Batch: first[1].ID}, db.Page{Oldest: true}))(s)
+		ids := must(s.IDs(s.Context(), jobs.Filter{Batch: first[1].ID, OldestFirst: true}))(s)
 		if !slices.Equal(ids, want) {
 			s.Errorf("got tasks %v of the batch, want %v", ids, want)
 		}

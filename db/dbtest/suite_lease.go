@@ -48,7 +48,7 @@ var leases = group{
 		stuck := func(want ...int64) {
 			s.Helper()
 			var got []int64
-			for _, t := range must(s.List(s.Context(), jobs.Filter{States: []jobs.State{jobs.Running}}, db.Page{Oldest: true}))(s) {
+			for _, t := range must(s.List(s.Context(), jobs.Filter{States: []jobs.State{jobs.Running}, OldestFirst: true}))(s) {
 				if _, is := taskspec.Stuck(&t, s.now); is {
 					got = append(got, t.ID)
 				}

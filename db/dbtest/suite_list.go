@@ -25,8 +25,9 @@ func (s *store) oneOfEachState() map[jobs.State]int64 {
 
 func (s *store) list(f jobs.Filter) []int64 {
 	s.Helper()
-	found := must(s.IDs(s.Context(), f, db.Page{Oldest: true}))(s)
-	tasks := ids(must(s.List(s.Context(), f, db.Page{Oldest: true}))(s))
+	f.OldestFirst = true
+	found := must(s.IDs(s.Context(), f))(s)
+	tasks := ids(must(s.List(s.Context(), f))(s))
 	if n := must(s.Count(s.Context(), f))(s); n != len(found) || !slices.Equal(tasks, found) {
 		s.Errorf("%+v: got List %v, Count %d; want %v as IDs returned", f, tasks, n, found)
 	}
@@ -189,18 +190,21 @@ var lists = group{
 
 		s.wantIDs(s.list(jobs.Filter{}), []int64{1})
 	},
-	"the newest tasks come first unless Oldest is set": func(s *store) {
+	"the newest tasks come first unless OldestFirst is set": func(s *store) {
 		s.oneOfEachState()
 		for _, f := range []jobs.Filter{{}, {States: []jobs.State{jobs.Pending, jobs.Failed}}, {States: jobs.Finished()},
 			{States: jobs.Unfinished()}, {IDs: []int64{3, 1, 2}}} {
 			oldest := s.list(f)
-			newest := must(s.IDs(s.Context(), f, db.Page{}))(s)
+			newest := must(s.IDs(s.Context(), f))(s)
 			slices.Reverse(newest)
 			s.wantIDs(newest, oldest)
-			if got := must(s.IDs(s.Context(), f, db.Page{Limit: 1}))(s); len(got) != 1 || got[0] != oldest[len(oldest)-1] {
+
+			f.Limit = 1
+			if got := must(s.IDs(s.Context(), f))(s); len(got) != 1 || got[0] != oldest[len(oldest)-1] {
 				s.Errorf("%+v: got %v as the newest task, want %d", f, got, oldest[len(oldest)-1])
 			}
-			if got := must(s.IDs(s.Context(), f, db.Page{Limit: 1, Oldest: true}))(s); len(got) != 1 || got[0] != oldest[0] {
+			f.OldestFirst = true
+			if got := must(s.IDs(s.Context(), f))(s); len(got) != 1 || got[0] != oldest[0] {
 				s.Errorf("%+v: got %v as the oldest task, want %d", f, got, oldest[0])
 			}
 		}
@@ -259,7 +263,7 @@ var lists = group{
 		s.insert(specs...)
 		w := s.worker()
 		ahead := map[int64]int{}
-		for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
+		for _, t := range must(s.List(s.Context(), jobs.Filter{}))(s) {
 			ahead[t.ID] = must(s.QueuePosition(s.Context(), t, 100))(s)
 			if got, want := must(s.QueuePosition(s.Context(), t, 2))(s), min(ahead[t.ID], 2); got != want {
 				s.Errorf("task %d: got %d tasks ahead, want %d because 2 is the most to count", t.ID, got, want)

@@ -303,7 +303,7 @@ var plains = group{
 			s.Errorf("got %d listed tasks, want %d and at least 60", got, n)
 		}
 
-		for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
+		for _, t := range must(s.List(s.Context(), jobs.Filter{}))(s) {
 			if len(t.Args) > 0 && !json.Valid(t.Args) || len(t.Result) > 0 && !json.Valid(t.Result) {
 				s.Errorf("got args %s, result %s; want valid JSON", t.Args, t.Result)
 			}

@@ -63,7 +63,7 @@ func bothBefore(at time.Time) []db.Prune { return []db.Prune{{Before: at}, {Fail
 
 func (s *store) allIDs() []int64 {
 	s.Helper()
-	return must(s.IDs(s.Context(), jobs.Filter{}, db.Page{Oldest: true}))(s)
+	return must(s.IDs(s.Context(), jobs.Filter{OldestFirst: true}))(s)
 }
 
 var prunes = group{

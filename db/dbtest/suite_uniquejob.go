@@ -57,7 +57,7 @@ var uniqueJobs = group{
 		s.now = time.Now().Truncate(time.Millisecond)
 		s.exec(`INSERT INTO enqueue (job, unique_key) VALUES ('f', 'k'), ('g', 'k'), ('command', 'c'), (NULL, 'd'),
 			('f', 'f#k'), ('f', 'k'), ('g', 'g#k'), ('f', NULL), ('f', '')`)
-		tasks := must(s.List(s.Context(), jobs.Filter{}, db.Page{Oldest: true}))(s)
+		tasks := must(s.List(s.Context(), jobs.Filter{OldestFirst: true}))(s)
 		var keys []string
 		for _, task := range tasks {
 			keys = append(keys, task.UniqueKey)

@@ -98,7 +98,7 @@ func pausedTasksDoNotStart(s *store) {
 	if got := ids(w.claim(10)); !slices.Equal(got, []int64{free}) {
 		s.Fatalf("got claims %v, want %v", got, []int64{free})
 	}
-	if got := ids(must(s.List(s.Context(), jobs.Filter{Paused: true}, db.Page{Oldest: true}))(s)); !slices.Equal(got, []int64{now, later}) {
+	if got := ids(must(s.List(s.Context(), jobs.Filter{Paused: true, OldestFirst: true}))(s)); !slices.Equal(got, []int64{now, later}) {
 		s.Errorf("paused tasks: got %v, want %v", got, []int64{now, later})
 	}
 

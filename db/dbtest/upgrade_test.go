@@ -26,7 +26,7 @@ func TestUpgradeOnPostgreSQLKeepsEverything(t *testing.T) {
 	w, err := older.Register(ctx, db.WorkerInfo{ID: db.NewWorkerID(), Name: "busy", Lease: time.Minute, StartedAt: time.Now()},
 		[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
 	testkit.NoError(t, err)
-	before, err := older.List(ctx, jobs.Filter{}, db.Page{})
+	before, err := older.List(ctx, jobs.Filter{})
 	testkit.NoError(t, err)
 
 	version := older.Server().Tables
@@ -41,7 +41,7 @@ func TestUpgradeOnPostgreSQLKeepsEverything(t *testing.T) {
 		d, err := db.Open(ctx, address, options)
 		testkit.NoError(t, err)
 		testkit.Equal(t, "version", d.Server().Tables, version+1)
-		after, err := d.List(ctx, jobs.Filter{}, db.Page{})
+		after, err := d.List(ctx, jobs.Filter{})
 		testkit.NoError(t, err)
 		testkit.Equal(t, "tasks", after, before)
 		testkit.NoError(t, d.Close())

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // TestMain runs the program instead of the tests if OUTBOX_TEST is set. The
@@ -263,7 +262,7 @@ func TestRecordCountsAndStoresReadingTogether(t *testing.T) {
 	if err != nil || r.Seq != 2 {
 		t.Errorf("got reading %d and error %v, want reading 2", r.Seq, err)
 	}
-	tasks, err := o.runner.List(t.Context(), jobs.Filter{}, runner.Page{Oldest: true})
+	tasks, err := o.runner.List(t.Context(), jobs.Filter{OldestFirst: true})
 	if err != nil || len(tasks) != 2 || tasks[1].Lane != "boiler" || tasks[1].State != jobs.Blocked {
 		t.Errorf("got tasks %+v and error %v, want two tasks, the second blocked in the lane boiler", tasks, err)
 	}

@@ -97,7 +97,7 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := look.runner.List(t.Context(), jobs.Filter{}, runner.Page{})
+	all, err := look.runner.List(t.Context(), jobs.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/ui"
@@ -66,7 +67,7 @@ func (s *Bulk) ids(ctx context.Context, r *runner.Runner, p *ui.Printer) (ids []
 	case s.Group != "":
 		ids, err = ui.FailureIDs(ctx, r, f, s.Group)
 	default:
-		ids, err = r.IDs(ctx, f, runner.Page{})
+		ids, err = db.Of(r).IDs(ctx, f)
 	}
 
 	switch {
@@ -187,7 +188,7 @@ func (s *Bulk) ChangeWaiting(ctx context.Context, r *runner.Runner, p *ui.Printe
 }
 
 func TasksByID(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]jobs.Task, error) {
-	list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+	list, err := r.List(ctx, jobs.Filter{IDs: ids})
 	tasks := make(map[int64]jobs.Task, len(list))
 	for _, t := range list {
 		tasks[t.ID] = t

@@ -131,9 +131,9 @@ func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []
 
 // arguments suggests names, and ids of tasks whose state fits the command.
 func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
-	var f jobs.Filter
+	f := jobs.Filter{Limit: maxCompletedIDs}
 	read := func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
-		tasks, err := r.List(ctx, f, runner.Page{Limit: maxCompletedIDs})
+		tasks, err := r.List(ctx, f)
 		for _, t := range tasks {
 			about := string(t.State) + "  " + ui.Cut(humanize.Safe(ui.JobText(t)), 60)
 			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), about})

@@ -27,7 +27,7 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added [
 			ids[i] = one.ID
 		}
 
-		tasks, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+		tasks, err := r.List(ctx, jobs.Filter{IDs: ids})
 		if err != nil {
 			return err
 		}

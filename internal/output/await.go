@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
@@ -92,9 +93,9 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, polled func(),
 // readEnded returns the tasks that have finished, in the order of their ends,
 // and then those that were deleted.
 func readEnded(ctx context.Context, r *runner.Runner, ids []int64) (ended []jobs.Task, err error) {
-	existing, err := r.IDs(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
+	existing, err := db.Of(r).IDs(ctx, jobs.Filter{IDs: ids, OldestFirst: true})
 	if err == nil && len(existing) > 0 { // a filter without ids selects all tasks
-		ended, err = r.List(ctx, jobs.Filter{IDs: existing, States: jobs.Finished()}, runner.Page{})
+		ended, err = r.List(ctx, jobs.Filter{IDs: existing, States: jobs.Finished()})
 	}
 	if err != nil {
 		return nil, err

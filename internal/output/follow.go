@@ -184,7 +184,7 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, which Range, to 
 	}
 
 	err := Changes(ctx, r, func() (bool, error) {
-		list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
+		list, err := r.List(ctx, jobs.Filter{IDs: ids, OldestFirst: true})
 		if err != nil {
 			return false, err
 		}

@@ -50,7 +50,7 @@ func (o *Obstacles) due() bool { return o != nil && !time.Now().Before(o.next) }
 // error.
 func (o *Obstacles) look(ctx context.Context, again bool) {
 	o.next = time.Now().Add(lookEvery)
-	left, err := o.r.List(ctx, jobs.Filter{IDs: o.ids, States: jobs.Unfinished()}, runner.Page{Limit: 1, Oldest: true})
+	left, err := o.r.List(ctx, jobs.Filter{IDs: o.ids, States: jobs.Unfinished(), Limit: 1, OldestFirst: true})
 	if err != nil || len(left) == 0 {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -31,7 +32,7 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 
 	to.Named = len(ids) > 1
 	for part := range slices.Chunk(ids, 100) {
-		tasks, err := r.List(ctx, jobs.Filter{IDs: part}, runner.Page{})
+		tasks, err := r.List(ctx, jobs.Filter{IDs: part})
 		if err != nil {
 			return err
 		}
@@ -73,7 +74,9 @@ func noteWithoutOutput(p *ui.Printer, t jobs.Task, which Range) {
 // without those that have ended before Since.
 func (o Selection) matches(ctx context.Context, r *runner.Runner) ([]int64, error) {
 	if o.Since.IsZero() {
-		return r.IDs(ctx, o.Filter, runner.Page{Oldest: true})
+		f := o.Filter
+		f.OldestFirst = true
+		return db.Of(r).IDs(ctx, f)
 	}
 
 	var ids []int64
@@ -89,7 +92,7 @@ func (o Selection) matches(ctx context.Context, r *runner.Runner) ([]int64, erro
 			f.Since = o.Since
 		}
 
-		more, err := r.IDs(ctx, f, runner.Page{})
+		more, err := db.Of(r).IDs(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -177,7 +180,7 @@ func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time
 	}
 
 	for _, f := range filters {
-		more, err := r.List(ctx, f, runner.Page{})
+		more, err := r.List(ctx, f)
 		if err != nil {
 			return nil, err
 		}

@@ -35,11 +35,12 @@ func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err 
 			return w, nil
 		}
 
-		w.IDs, err = r.IDs(ctx, f, runner.Page{Oldest: true})
+		f.OldestFirst = true
+		w.IDs, err = db.Of(r).IDs(ctx, f)
 		return w, err
 	}
 
-	existing, err := r.IDs(ctx, f, runner.Page{})
+	existing, err := db.Of(r).IDs(ctx, f)
 	for _, id := range f.IDs {
 		if slices.Contains(existing, id) {
 			w.IDs = append(w.IDs, id)

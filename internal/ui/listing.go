@@ -137,7 +137,8 @@ func (o Listing) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Tas
 		var tasks []jobs.Task
 		var stop db.Mark
 		if o.Oldest {
-			tasks, err = r.List(ctx, filter, runner.Page{Limit: part.Limit, Oldest: true})
+			filter.Limit, filter.OldestFirst = part.Limit, true
+			tasks, err = r.List(ctx, filter)
 		} else {
 			tasks, stop, err = db.Of(r).ListPart(ctx, filter, part)
 		}
@@ -169,7 +170,7 @@ func MissingTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 		return nil
 	}
 
-	existing, err := r.IDs(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
+	existing, err := db.Of(r).IDs(ctx, jobs.Filter{IDs: ids, OldestFirst: true})
 	if err != nil {
 		return err
 	}

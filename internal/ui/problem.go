@@ -203,7 +203,7 @@ const cursorBehind = time.Hour
 
 // readProblems adds the problems that need a look at the database.
 func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
-	running, err := r.List(ctx, jobs.Filter{States: []jobs.State{jobs.Running}}, runner.Page{Oldest: true})
+	running, err := r.List(ctx, jobs.Filter{States: []jobs.State{jobs.Running}, OldestFirst: true})
 	if err != nil {
 		return err
 	}

@@ -139,5 +139,5 @@ func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+	return r.List(ctx, jobs.Filter{IDs: ids})
 }

@@ -81,7 +81,7 @@ func TestBeginFuncOfPgxCommitsTask(t *testing.T) {
 	testkit.NoError(t, signUp("kept", nil))
 	testkit.ErrorIs(t, signUp("rolled back", no), no)
 	testkit.Equal(t, "effects", countOf(t, conn, `SELECT count(*) FROM effects`), 1)
-	list, err := r.List(t.Context(), jobs.Filter{}, runner.Page{})
+	list, err := r.List(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "tasks", len(list), 1)
 	testkit.Equal(t, "label", list[0].Label, "kept")

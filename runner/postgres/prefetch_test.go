@@ -104,7 +104,7 @@ func TestWorkerThatStopsGivesTasksBackThatItHasPrefetched(t *testing.T) {
 		testkit.Equal(t, "running tasks", counts[jobs.Running], 0)
 		testkit.Equal(t, "completed tasks", counts[jobs.Completed], len(*started))
 		testkit.Equal(t, "pending tasks", counts[jobs.Pending], 300-len(*started))
-		for task, err := range r.All(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}}, runner.Page{}) {
+		for task, err := range r.All(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}}) {
 			testkit.NoError(t, err)
 			if task.Attempt != 0 || task.Losses != 0 {
 				t.Errorf("got task %d with %d attempts and %d losses, want none", task.ID, task.Attempt, task.Losses)

@@ -132,7 +132,7 @@ func TestErrorOfRejectedUserNamesReason(t *testing.T) {
 	}
 
 	reader := open(t, as(t, address, "bob", "of-bob"), runner.Options{})
-	_, err := reader.List(t.Context(), jobs.Filter{}, runner.Page{})
+	_, err := reader.List(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	_, err = reader.EnqueueMany(t.Context(), jobs.Command{Argv: []string{"true"}}.With())
 	testkit.ErrorIs(t, err, jobs.ErrPermission)

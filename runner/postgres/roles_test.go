@@ -58,7 +58,7 @@ func TestRolesHaveRightsThatTheyNeed(t *testing.T) {
 	}
 
 	reader := open(t, address["runner_read"], runner.Options{})
-	_, err = reader.List(t.Context(), jobs.Filter{}, runner.Page{})
+	_, err = reader.List(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	_, err = ui.ReadStatus(t.Context(), reader, time.Now(), nil)
 	testkit.NoError(t, err)

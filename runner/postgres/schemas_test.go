@@ -39,7 +39,7 @@ func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.NoError(t, tx.Commit())
 
-	tasks, err := a.List(t.Context(), jobs.Filter{}, runner.Page{})
+	tasks, err := a.List(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "the task of the first schema still waits", len(tasks) == 1 && tasks[0].State == jobs.Pending, true)
 	workers, err := a.Workers(t.Context())

@@ -332,7 +332,7 @@ func TestNoEndIsMissed(t *testing.T) {
 				stop := consume(t, r, "audit", c.handle)
 				runnertest.Advance(t, time.Minute)
 				stop()
-				tasks, err := r.List(t.Context(), jobs.Filter{}, runner.Page{Oldest: true})
+				tasks, err := r.List(t.Context(), jobs.Filter{OldestFirst: true})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -314,7 +314,7 @@ type Function[In any] interface {
 // first.
 func Enqueued[In any](t testing.TB, r *runner.Runner, f Function[In]) []In {
 	t.Helper()
-	tasks, err := r.List(t.Context(), jobs.Filter{Jobs: []string{f.Job()}, States: jobs.Unfinished()}, runner.Page{Oldest: true})
+	tasks, err := r.List(t.Context(), jobs.Filter{Jobs: []string{f.Job()}, States: jobs.Unfinished(), OldestFirst: true})
 	if err != nil {
 		t.Fatalf("runnertest: Enqueued: %v", err)
 	}

@@ -76,7 +76,7 @@ func TestTransactionOfAnotherDriverIsRefused(t *testing.T) {
 			t.Errorf("task %d: got state %s and error %v, want %s", id, got.State, err, want)
 		}
 	}
-	if tasks, err := r.List(ctx, jobs.Filter{}, runner.Page{}); err != nil || len(tasks) != 2 {
+	if tasks, err := r.List(ctx, jobs.Filter{}); err != nil || len(tasks) != 2 {
 		t.Errorf("got %d tasks and error %v, want 2", len(tasks), err)
 	}
 }

@@ -67,6 +67,6 @@ func (e *Engine) isStray(file string) bool {
 	if n, _ := fmt.Sscanf(rest, "%d-%d.json", &id, &generation); n != 2 || kind != "result" && kind != "upstream" {
 		return false
 	}
-	running, err := e.store.List(context.Background(), jobs.Filter{IDs: []int64{id}, States: []jobs.State{jobs.Running}}, db.Page{})
+	running, err := e.store.List(context.Background(), jobs.Filter{IDs: []int64{id}, States: []jobs.State{jobs.Running}})
 	return err == nil && (len(running) == 0 || running[0].GenerationID-generation > 1)
 }
