@@ -14,9 +14,9 @@ import (
 // SkipTick is the error with which a function of OnTick skips a tick.
 var SkipTick = db.ErrSkipTick //nolint:errname // it asks for something, as fs.SkipDir does
 
-// OnTick sets a schedule, as Schedule does, and the function that makes the
+// OnTick sets a schedule, as SetSchedule does, and the function that makes the
 // task of each of its ticks. A handler that only needs to know the tick needs
-// no function: it is the field Tick of its task (TaskFrom).
+// no function: it is the field Tick of its task (TaskFromContext).
 //
 // The function gets the tick, as a time in the zone of the schedule, and the
 // Spec of the schedule. It returns the Spec to enqueue, such as one with the

@@ -20,7 +20,7 @@ const (
 )
 
 // Watch iterates over the tasks that a filter selects, oldest first, and again
-// over each of them when its state, attempt, settings or Progress have changed:
+// over each of them when its state, attempt or Progress have changed:
 //
 //	for task, err := range r.Watch(ctx, jobs.Filter{IDs: ids}) {
 //
