@@ -8,6 +8,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -18,7 +19,7 @@ func waitingTasks(t *testing.T, n int, options ...jobs.Option) *runner.Runner {
 	t.Helper()
 	r := runnerkit.Open(t, runner.Options{})
 	for range n {
-		spec := jobs.Command{Argv: []string{"echo", "größe 日本語"}}.With(append(options, jobs.Queue("media"))...)
+		spec := jobs.Command(command.Command{Argv: []string{"echo", "größe 日本語"}}, append(options, jobs.Queue("media"))...)
 		runnerkit.Enqueue(t, r, spec)
 	}
 	return r

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -43,7 +44,7 @@ func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
 func TestStatusWithFollowFitsTerminal(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	for i := range 30 {
-		spec := jobs.Command{Argv: []string{"true"}}.With(jobs.Queue(fmt.Sprintf("queue-with-a-long-name-%d", i)))
+		spec := jobs.Command(command.Command{Argv: []string{"true"}}, jobs.Queue(fmt.Sprintf("queue-with-a-long-name-%d", i)))
 		if _, err := r.EnqueueMany(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 )
 
@@ -89,7 +90,7 @@ func BenchmarkEnqueueBatch(b *testing.B) {
 	began := time.Now()
 	if _, err := r.EnqueueSeq(b.Context(), func(yield func(jobs.Spec) bool) {
 		for i := range b.N {
-			if !yield(jobs.Command{Argv: []string{"/bin/true", fmt.Sprint(i)}}.With(jobs.Queue("media"), jobs.Priority(i%10))) {
+			if !yield(jobs.Command(command.Command{Argv: []string{"/bin/true", fmt.Sprint(i)}}, jobs.Queue("media"), jobs.Priority(i%10))) {
 				return
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit/sample"
 )
@@ -39,7 +40,7 @@ func setSample(o *taskspec.OptionInfo, s *jobs.Spec) {
 type commandTest struct {
 	*testing.T
 	dir  string
-	base jobs.Command
+	base command.Command
 }
 
 func newCommandTest(t *testing.T) *commandTest {
@@ -51,10 +52,10 @@ func newCommandTest(t *testing.T) *commandTest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &commandTest{t, dir, jobs.Command{Argv: []string{"true"}, Path: program, Dir: dir}}
+	c := &commandTest{t, dir, command.Command{Argv: []string{"true"}, Path: program, Dir: dir}}
 	r := c.open(template)
 	for range 2 {
-		c.add(r, c.base.With())
+		c.add(r, jobs.Command(c.base))
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
@@ -146,9 +147,9 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 func TestCommandOfTaskEnqueuesSameTask(t *testing.T) {
 	t.Parallel()
 	c := newCommandTest(t)
-	all := c.base.With()
+	all := jobs.Command(c.base)
 	for _, o := range taskspec.Options {
-		s := c.base.With()
+		s := jobs.Command(c.base)
 		setSample(o, &s)
 		c.compare(o.Key, s, false)
 		// leave out the options "in" and "expires_at", which contradict
@@ -160,10 +161,11 @@ func TestCommandOfTaskEnqueuesSameTask(t *testing.T) {
 	c.compare("all", all, false)
 	c.compare("revealed", all, true)
 	c.base.Argv = []string{"true", "", "a\n\tb", "'", "--queue", "$HOME", "é"}
-	c.compare("argv", c.base.With(jobs.MaxAttempts(math.MaxInt32), jobs.OutputLimit(0), jobs.KillAfter(0)), false)
-	shell := jobs.Shell("- echo\n'x'")
+	c.compare("argv", jobs.Command(c.base, jobs.MaxAttempts(math.MaxInt32), func(s *jobs.Spec) { s.OutputLimit = 0 },
+		func(s *jobs.Spec) { s.KillAfter = 0 }), false)
+	shell := command.Shell("- echo\n'x'")
 	shell.Dir = c.dir
-	c.compare("shell", shell.With(), false)
+	c.compare("shell", jobs.Command(shell), false)
 	c.compare("function", jobs.Define[any]("email.send").With(map[string]string{"to": "ann's"}, jobs.MaxAttempts(1), jobs.Label("-")),
 		false)
 	c.compare("default", jobs.Define[any]("email.send").With(nil, jobs.AtMostOnce()), false)

@@ -16,6 +16,7 @@ import (
 	"example.com/runner/db/dbtest"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 // TestBackupUnderLoadHasEveryEarlierTask starts a backup while other goroutines
@@ -23,7 +24,7 @@ import (
 // before the backup began.
 func TestBackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 	d := dbtest.OpenAt(t, filepath.Join(t.TempDir(), "a.db"), db.Options{Create: true, Normal: true})
-	spec := jobs.Command{Argv: []string{"true"}, Input: make([]byte, 4<<10)}.With()
+	spec := jobs.Command(commands.Command{Argv: []string{"true"}, Input: make([]byte, 4<<10)})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var last atomic.Int64 // last inserted id; all lower ids exist, too, because ids have no gaps here
@@ -96,7 +97,7 @@ func TestBackupKeepsExistingFiles(t *testing.T) {
 	dir := t.TempDir()
 	d := dbtest.OpenAt(t, filepath.Join(dir, "a.db"), db.Options{Create: true, Normal: true})
 	other := dbtest.OpenAt(t, filepath.Join(dir, "other.db"), db.Options{Create: true, Normal: true})
-	if _, err := other.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now()); err != nil {
+	if _, err := other.Insert(t.Context(), []jobs.Spec{jobs.Command(commands.Command{Argv: []string{"true"}})}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	there := filepath.Join(dir, "there")

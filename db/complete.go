@@ -8,6 +8,7 @@ import (
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 // completeTasks completes many tasks of worker [3] at the time [1] in one
@@ -58,7 +59,7 @@ type completion struct {
 // completionsOf returns the entries of list that only complete a task: without
 // anything else to store and without a hook. defaults are the hooks of tasks
 // without hooks of their own.
-func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) []completion {
+func completionsOf(list []Finish, defaults commands.Hooks, now time.Time) []completion {
 	all := make([]completion, 0, len(list))
 	for i := range list {
 		f := &list[i]

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 // fillTasks adds [3] tasks of job [1] in state [2], with priority [4].
@@ -143,7 +144,7 @@ func BenchmarkTick(b *testing.B) {
 			defer d.Close()
 			at := time.Now()
 			s := jobs.Schedule{Name: "reading", Cron: "@every 1s", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpOne, NextAt: at,
-				CatchUpWindow: time.Hour, Spec: jobs.Shell("true").With()}
+				CatchUpWindow: time.Hour, Spec: jobs.Command(commands.Shell("true"))}
 			if err := d.ChangeSchedules(b.Context(), "", at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 				return []jobs.Schedule{s}, nil, nil
 			}); err != nil {

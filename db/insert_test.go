@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
-var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
+var commandTrue = []jobs.Spec{jobs.Command(commands.Command{Argv: []string{"true"}})}
 
 // insertByOneStatement adds tasks until Insert has added one with the statement
 // insertOne, and returns the id of this last task. Insert uses insertOne only

@@ -15,6 +15,7 @@ import (
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 // childVariable is the environment variable that makes this test binary a child
@@ -93,7 +94,7 @@ func (e childCommand) run() {
 	case "open":
 		say(report{})
 	case "write": // insert one task
-		added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now())
+		added, err := d.Insert(ctx, []jobs.Spec{jobs.Command(commands.Command{Argv: []string{"true"}})}, time.Now())
 		r := report{Kind: kindOf(err), Free: err == nil}
 		if err != nil {
 			r.Error = err.Error()
@@ -103,7 +104,7 @@ func (e childCommand) run() {
 		say(r)
 	case "flood": // insert tasks until the process is killed
 		for {
-			added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now())
+			added, err := d.Insert(ctx, []jobs.Spec{jobs.Command(commands.Command{Argv: []string{"true"}})}, time.Now())
 			if err != nil {
 				panic(err)
 			}

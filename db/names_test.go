@@ -12,6 +12,7 @@ import (
 	"example.com/runner/db/internal/statementtest"
 	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 // otherProgramFile makes a database of another program, runs the given
@@ -63,7 +64,7 @@ func TestOpenFindsRunnersTablesInAnotherProgramsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	added, err := first.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now())
+	added, err := first.Insert(t.Context(), []jobs.Spec{jobs.Command(commands.Command{Argv: []string{"true"}})}, now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 // outcome is the stored form of an attempt's outcome: a JSON object, or NULL if
@@ -41,7 +42,7 @@ func encodeOutcome(o taskspec.Outcome, reason jobs.Reason, text string, ended bo
 	if !ended || between < -durationSlack || between > durationSlack {
 		stored.Duration = &ms
 	}
-	if u := o.Usage; u != (jobs.Usage{}) {
+	if u := o.Usage; u != (commands.Usage{}) {
 		stored.Usage = &[5]int64{u.User.Round(time.Millisecond).Milliseconds(), u.System.Round(time.Millisecond).Milliseconds(), u.MaxRSS,
 			u.Read, u.Written}
 	}
@@ -82,10 +83,10 @@ func (o outcome) duration() time.Duration {
 	return number(*o.Duration).duration()
 }
 
-func (o outcome) usage() jobs.Usage {
+func (o outcome) usage() commands.Usage {
 	if o.Usage == nil {
-		return jobs.Usage{}
+		return commands.Usage{}
 	}
 	u := *o.Usage
-	return jobs.Usage{User: number(u[0]).duration(), System: number(u[1]).duration(), MaxRSS: u[2], Read: u[3], Written: u[4]}
+	return commands.Usage{User: number(u[0]).duration(), System: number(u[1]).duration(), MaxRSS: u[2], Read: u[3], Written: u[4]}
 }

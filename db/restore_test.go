@@ -14,6 +14,7 @@ import (
 	"example.com/runner/db/dbtest"
 	"example.com/runner/db/internal/owner"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -25,7 +26,7 @@ func crashed(t *testing.T) (path, backup string) {
 	dir := t.TempDir()
 	path, backup = filepath.Join(dir, "a.db"), filepath.Join(dir, "backup.db")
 	insert := func() {
-		if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, time.Now()); err != nil {
+		if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command(commands.Command{Argv: []string{"true"}})}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

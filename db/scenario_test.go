@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 // scenario runs some tasks from their insert to their deletion. Its steps
@@ -71,7 +72,9 @@ func (l *scenario) run(again bool) error {
 
 // enqueue adds tasks with unique keys. So a repeated call adds no second task.
 func (l *scenario) enqueue() error {
-	command := func(options ...jobs.Option) jobs.Spec { return jobs.Command{Argv: []string{"true"}}.With(options...) }
+	command := func(options ...jobs.Option) jobs.Spec {
+		return jobs.Command(commands.Command{Argv: []string{"true"}}, options...)
+	}
 	input := command(jobs.Unique("b"))
 	input.Input = []byte("abc")
 	for _, specs := range [][]jobs.Spec{
@@ -235,7 +238,7 @@ func (l *scenario) pause() error {
 }
 
 func (l *scenario) tick() error {
-	spec := jobs.Command{Argv: []string{"true"}}.With()
+	spec := jobs.Command(commands.Command{Argv: []string{"true"}})
 	due := l.at.Truncate(time.Hour)
 	err := l.d.ChangeSchedules(context.Background(), "", l.at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 		return []jobs.Schedule{{Name: "s", Cron: "0 * * * *", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpOne,

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/db/dbtest"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -25,7 +26,7 @@ func TestOneTaskPerTick(t *testing.T) {
 		handles = append(handles, dbtest.OpenAt(t, path, db.Options{Create: true, Normal: true}))
 	}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	command := jobs.Command{Argv: []string{"true"}}.With()
+	command := jobs.Command(commands.Command{Argv: []string{"true"}})
 	err := handles[0].ChangeSchedules(t.Context(), "", start, func([]jobs.Schedule) (put []jobs.Schedule, _ []string, _ error) {
 		for i := range 5 {
 			s := taskspec.WithDefaults(jobs.Schedule{Name: fmt.Sprint("s", i), Cron: "* * * * *", Spec: command, Overlap: jobs.OverlapAllow,
@@ -88,12 +89,13 @@ func TestEveryFieldOfScheduleIsStored(t *testing.T) {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := jobs.Schedule{Name: "s", Cron: "1 2 3 4 5", Zone: "Europe/Berlin", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpAll,
 		CatchUpWindow: time.Hour, Jitter: time.Minute, NextAt: at.Add(time.Hour), CreatedAt: at, UpdatedAt: at,
-		Spec: jobs.Command{Argv: []string{"a", "<&>\n"}, Path: "/bin/a", Dir: "/", Env: map[string]string{"A": "1"}, EnvFile: "/e",
-			Input: []byte{0, 1}}.
-			With(jobs.Label("l"), jobs.Queue("q"), jobs.Priority(-7), jobs.ExpiresIn(time.Hour), jobs.MaxAttempts(3), jobs.MaxLosses(0),
-				jobs.Timeout(time.Second), jobs.KillAfter(0),
-				jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: 1500 * time.Millisecond, Max: time.Minute}),
-				jobs.RetryOn("75"), jobs.OutputLimit(7))}
+		Spec: jobs.Command(commands.Command{Argv: []string{"a", "<&>\n"}, Path: "/bin/a", Dir: "/",
+			Env: map[string]string{"A": "1"}, EnvFile: "/e",
+			Input: []byte{0, 1}}, jobs.Label("l"), jobs.Queue("q"), jobs.Priority(-7), jobs.ExpiresIn(time.Hour),
+			jobs.MaxAttempts(3), jobs.MaxLosses(0),
+			jobs.Timeout(time.Second), func(s *jobs.Spec) { s.KillAfter = 0 },
+			jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: 1500 * time.Millisecond, Max: time.Minute}),
+			func(s *jobs.Spec) { s.RetryOn = "75" }, func(s *jobs.Spec) { s.OutputLimit = 7 })}
 	if err := taskspec.ValidateSchedule(&s); err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestScheduleKeepsItsLastRunWhenTaskIsDeleted(t *testing.T) {
 	d := dbtest.Open(t)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := taskspec.WithDefaults(jobs.Schedule{Name: "s", Cron: "@hourly", NextAt: at.Add(time.Hour),
-		Spec: jobs.Command{Argv: []string{"true"}}.With()})
+		Spec: jobs.Command(commands.Command{Argv: []string{"true"}})})
 	putSchedule(t, d, s, at)
 	id, found, err := d.RunSchedule(t.Context(), "s", "ann", at, nil)
 	if err != nil || !found {

@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 // This file runs the transaction of a group, and the statements in it. A group
@@ -214,7 +215,7 @@ type tx struct {
 	full     bool     // whether the claim has used up a limit on running tasks
 	outer    *sqlx.Tx // transaction of the caller, or nil
 	db       *DB
-	hooks    jobs.Hooks // hooks of the worker, for tasks without hooks of their own
+	hooks    commands.Hooks // hooks of the worker, for tasks without hooks of their own
 
 	deleted []int64             // by Apply; their rows in other tables are left
 	revived []jobs.ActionResult // dependents that the current action has retried

@@ -9,26 +9,29 @@ import (
 
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 var replaceKey = jobs.UniqueWith("k", jobs.UniqueOptions{Replace: true})
 
 func uniqueCommand(word string, options ...jobs.Option) jobs.Spec {
 	options = append(options, replaceKey)
-	return jobs.Command{Argv: []string{word}, Input: []byte(word)}.With(options...)
+	return jobs.Command(commands.Command{Argv: []string{word}, Input: []byte(word)}, options...)
 }
 
 func TestReplaceChangesEverySettingOfTaskThatHasNotStarted(t *testing.T) {
 	d := openTest(t)
 	at := now()
 	first := uniqueCommand("a", jobs.Label("old"), jobs.Timeout(time.Hour))
-	second := jobs.Command{Argv: []string{"b"}, Path: "/bin/b", Dir: "/srv", Env: map[string]string{"A": "1"}, EnvFile: "/e",
-		Input: []byte("in")}.With(
+	second := jobs.Command(commands.Command{Argv: []string{"b"}, Path: "/bin/b", Dir: "/srv", Env: map[string]string{"A": "1"},
+		EnvFile: "/e",
+		Input:   []byte("in")},
 		jobs.Queue("q"), jobs.Priority(-7), jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), replaceKey, jobs.MaxAttempts(4),
 		jobs.MaxLosses(2),
-		jobs.KillAfter(0), jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: time.Second, Max: time.Hour}),
-		jobs.RetryOn("75"),
-		jobs.OutputLimit(9))
+		func(s *jobs.Spec) { s.KillAfter = 0 }, jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: time.Second,
+			Max: time.Hour}),
+		func(s *jobs.Spec) { s.RetryOn = "75" },
+		func(s *jobs.Spec) { s.OutputLimit = 9 })
 	var before jobs.Enqueued
 	// The task becomes pending, then scheduled. It stays scheduled, and then
 	// becomes pending again.

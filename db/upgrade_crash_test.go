@@ -10,6 +10,7 @@ import (
 	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -68,7 +69,7 @@ func TestCreationSurvivesKillsAndPowerCuts(t *testing.T) {
 			t.Errorf("image %d: open: got error %v, want none", i, err)
 			continue
 		}
-		if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); err != nil {
+		if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command(commands.Command{Argv: []string{"true"}})}, now()); err != nil {
 			t.Errorf("image %d: insert: got error %v, want none", i, err)
 		}
 		_ = d.Close()

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -104,7 +105,7 @@ func (b before) works(t *testing.T) {
 	testkit.NoError(t, d.Foreign(t.Context()))
 	var last int64
 	testkit.NoError(t, d.read.Get(&last, `SELECT max(id) FROM "`+d.Prefix()+`tasks"`))
-	added, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now())
+	added, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command(commands.Command{Argv: []string{"true"}})}, now())
 	testkit.NoError(t, err)
 	testkit.Equal(t, "id of a new task", added[0].ID, last+1)
 	w, err := d.Register(t.Context(), WorkerInfo{ID: NewWorkerID(), Name: "new", Lease: time.Minute, StartedAt: now()},
@@ -187,7 +188,7 @@ func TestUpgradeKeepsDatabaseFrozen(t *testing.T) {
 	got, err := d.frozen(t.Context())
 	testkit.NoError(t, err)
 	testkit.Equal(t, "frozen", got, want)
-	_, err = d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now())
+	_, err = d.Insert(t.Context(), []jobs.Spec{jobs.Command(commands.Command{Argv: []string{"true"}})}, now())
 	testkit.ErrorIs(t, err, jobs.ErrConflict)
 }
 

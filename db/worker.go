@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
@@ -58,8 +59,8 @@ type Worker struct {
 	number         int64 // identifies the worker in the rows of tasks and attempts
 	claimer        *claimer
 	attemptCounter attemptCounter
-	hooks          jobs.Hooks   // see SetHooks
-	slowPath       atomic.Int64 // how many of the next cycles skip the fast path; 0 or less for none
+	hooks          commands.Hooks // see SetHooks
+	slowPath       atomic.Int64   // how many of the next cycles skip the fast path; 0 or less for none
 }
 
 // Number returns the number that identifies the worker in the rows of tasks and
@@ -71,7 +72,7 @@ func (w *Worker) ID() string { return w.id }
 
 // SetHooks sets the hooks of tasks without hooks of their own. Call it before
 // all other methods.
-func (w *Worker) SetHooks(h jobs.Hooks) { w.hooks = h }
+func (w *Worker) SetHooks(h commands.Hooks) { w.hooks = h }
 
 // NewWorkerID returns a new random id for a worker.
 func NewWorkerID() string { return uuid.Must(uuid.NewV7()).String() }

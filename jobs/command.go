@@ -2,42 +2,21 @@ package jobs
 
 import (
 	"encoding/json"
-	"runtime"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"example.com/runner/internal/usercode"
+	"example.com/runner/jobs/command"
 )
 
-// Command is a program with its arguments. A task runs either a command or a
-// registered function. A command runs without a shell, and its arguments are
-// passed unchanged. Shell makes a command that uses a shell. A task stores the
-// argv in its Args, as a JSON array of strings. An argument that is not UTF-8
-// is an object with its bytes as base64, such as {"base64": "YQ//"}.
-type Command struct {
-	Argv    []string
-	Path    string            // absolute path of the program; if empty, the worker looks up Argv[0] in its PATH
-	Dir     string            // absolute path of the working directory; if empty, that of the worker
-	Env     map[string]string // added to the worker's environment; stored in the database
-	EnvFile string            // absolute path of a file of NAME=VALUE lines, read at each start and never stored
-	Input   []byte            // standard input; if nil, /dev/null
-}
-
-// Shell returns a command that runs a script in the system's shell: /bin/sh -c,
-// or cmd.exe on Windows.
-func Shell(script string) Command {
-	if runtime.GOOS == "windows" {
-		return Command{Argv: []string{"cmd.exe", "/d", "/s", "/c", script}}
-	}
-	return Command{Argv: []string{"/bin/sh", "-c", script}, Path: "/bin/sh"}
-}
-
-// With returns the Spec of a task that runs the command. MaxAttempts defaults
-// to 1. With does not fail: if the command is invalid, Spec.Err is set, and
-// Enqueue returns it.
-func (c Command) With(options ...Option) Spec {
-	s := newSpec(CommandJob, []Option{MaxAttempts(commandAttempts)}, options)
+// Command returns the Spec of a task that runs a command. MaxAttempts defaults
+// to 1. The task stores the argv in its Args, as a JSON array of strings. An
+// argument that is not UTF-8 is an object with its bytes as base64, such as
+// {"base64": "YQ//"}. Command does not fail: if the command is invalid,
+// Spec.Err is set, and Enqueue returns it.
+func Command(c command.Command, options ...Option) Spec {
+	s := newSpec(CommandJob, []Option{MaxAttempts(commandAttempts), settings(c.Settings)}, options)
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = c.Path, c.Dir, c.Env, c.EnvFile, c.Input
 	for i, word := range c.Argv {
 		if strings.IndexByte(word, 0) >= 0 {
@@ -49,6 +28,23 @@ func (c Command) With(options ...Option) Spec {
 	args, err := marshalArgv(c.Argv)
 	s.setArgs(args, err)
 	return s
+}
+
+// settings sets the Settings of a command with their defaults.
+func settings(c command.Settings) Option {
+	return func(s *Spec) {
+		c.KillAfter = orDefault(c.KillAfter, s.KillAfter)
+		c.OutputLimit = orDefault(c.OutputLimit, s.OutputLimit)
+		s.Settings = c
+	}
+}
+
+// orDefault returns the number that applies; 0 for a negative one.
+func orDefault[N ~int64](n, instead N) N {
+	if n == 0 {
+		return instead
+	}
+	return max(n, 0)
 }
 
 // marshalArgv encodes the words of a command. A word that isn't UTF-8 becomes

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 )
 
@@ -80,7 +81,8 @@ func ExampleFunc_Args() {
 // A command is a program with its arguments. No shell reads the arguments, so a
 // space in an argument does no harm.
 func ExampleCommand() {
-	spec := jobs.Command{Argv: []string{"convert", "my photo.png", "small.jpg"}, Dir: "/srv/photos"}.With(jobs.Timeout(time.Minute))
+	spec := jobs.Command(command.Command{Argv: []string{"convert", "my photo.png", "small.jpg"}, Dir: "/srv/photos"},
+		jobs.Timeout(time.Minute))
 	fmt.Println(spec.Job, string(spec.Args), spec.Cwd, spec.MaxAttempts)
 	// Output: command ["convert","my photo.png","small.jpg"] /srv/photos 1
 }
@@ -103,9 +105,10 @@ func ExampleWithBackoff() {
 }
 
 // The command is tried again only after the exit codes that RetryOn lists.
-func ExampleRetryOn() {
-	sync := jobs.Command{Argv: []string{"rsync", "-a", "photos/", "nas:photos"}}
-	spec := sync.With(jobs.MaxAttempts(5), jobs.RetryOn("10-12,30,35")) // exit codes of rsync after network errors
+func ExampleCommand_retryOn() {
+	sync := command.Command{Argv: []string{"rsync", "-a", "photos/", "nas:photos"}}
+	sync.RetryOn = "10-12,30,35" // exit codes of rsync after network errors
+	spec := jobs.Command(sync, jobs.MaxAttempts(5))
 	fmt.Println(spec.MaxAttempts, spec.RetryOn)
 	// Output: 5 10-12,30,35
 }

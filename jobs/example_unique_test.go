@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 )
 
@@ -28,11 +29,11 @@ func temp() (r *runner.Runner, remove func()) {
 }
 
 // The hooks of a task are commands, which run when the task has ended.
-func ExampleOnEnd() {
-	spec := jobs.Command{Argv: []string{"backup.sh"}}.With(jobs.OnEnd(jobs.Hooks{
-		OnFailure:  "mail -s 'the backup failed' root",
-		OnRecovery: "mail -s 'the backup works again' root",
-	}))
+func ExampleCommand_hooks() {
+	backup := command.Command{Argv: []string{"backup.sh"}}
+	backup.OnFailure = "mail -s 'the backup failed' root"
+	backup.OnRecovery = "mail -s 'the backup works again' root"
+	spec := jobs.Command(backup)
 	fmt.Println(spec.OnFailure)
 	fmt.Println(spec.OnRecovery)
 	// Output:

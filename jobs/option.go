@@ -78,10 +78,6 @@ func AtMostOnce() Option { return func(s *Spec) { s.MaxAttempts, s.MaxLosses = 1
 // Timeout sets how long one attempt may run. By default there is no limit.
 func Timeout(d time.Duration) Option { return func(s *Spec) { s.Timeout = d } }
 
-// KillAfter sets the time between SIGTERM and SIGKILL when a command is
-// stopped. The default is 10 s.
-func KillAfter(d time.Duration) Option { return func(s *Spec) { s.KillAfter = d } }
-
 // WithBackoff sets the delay between attempts. By default it is 10 s after the
 // first attempt, and doubles up to an hour. If b has no Strategy or no Max,
 // they are BackoffExponential and an hour. With a Delay of 0 the next attempt
@@ -97,23 +93,3 @@ func WithBackoff(b Backoff) Option {
 		s.Backoff = b
 	}
 }
-
-// RetryOn sets the exit codes after which a command is retried. Any other exit
-// code fails the task at once. Commands that die by a signal, time out or
-// cannot be started are always retried. By default every exit code is retried.
-func RetryOn(codes Codes) Option { return func(s *Spec) { s.RetryOn = codes } }
-
-// OutputLimit sets how many bytes of an attempt's output are stored. If the
-// output is longer, its start and its end are stored. The start has half of the
-// limit, but at most 64 KiB, and the end has the rest. The default is 1 MiB; 0
-// stores no output.
-func OutputLimit(bytes int64) Option { return func(s *Spec) { s.OutputLimit = bytes } }
-
-// LeaveChildren lets processes that the command has started, such as a daemon,
-// live on after the command has exited by itself. By default these processes
-// are killed. A timeout, a cancellation and the loss of the worker kill the
-// processes in any case.
-func LeaveChildren() Option { return func(s *Spec) { s.LeaveChildren = true } }
-
-// WithResources sets the user and the resources of a command.
-func WithResources(r Resources) Option { return func(s *Spec) { s.Resources = r } }

@@ -3,6 +3,8 @@ package jobs
 import (
 	"encoding/json"
 	"time"
+
+	"example.com/runner/jobs/command"
 )
 
 // Options are the settings of a task that have no column of their own in the
@@ -11,21 +13,16 @@ import (
 // statement depends on an option. Schedules store their options in the same
 // form.
 type Options struct {
-	Timeout     time.Duration // longest time of one attempt; 0 for no limit
-	KillAfter   time.Duration // time between SIGTERM and SIGKILL
-	Backoff     Backoff
-	RetryOn     Codes
-	OutputLimit int64 // number of bytes of an attempt's output that are stored
+	Timeout time.Duration // longest time of one attempt; 0 for no limit
+	Backoff Backoff
 
 	Unique UniqueOptions // a Task has only For and States
 
-	LeaveChildren bool // whether processes of the command live on after the command has exited by itself
-
-	Path    string // absolute path of the program; if empty, the worker looks it up
-	Cwd     string // working directory; if empty, that of the worker
-	Env     map[string]string
-	EnvFile string
-	Resources
+	Path             string // absolute path of the program; if empty, the worker looks it up
+	Cwd              string // working directory; if empty, that of the worker
+	Env              map[string]string
+	EnvFile          string
+	command.Settings // of a command; hooks and the output limit are also of functions
 
 	// Metadata holds texts of the application by key, such as the trace or the
 	// tenant of a task. It has no effect on the task. A Filter and the searches
@@ -34,7 +31,6 @@ type Options struct {
 	// digits or characters of "._:/-".
 	Metadata map[string]string
 
-	Hooks
 	// Event is empty unless the task is the command of a hook. It then says
 	// what the hook reports, such as "failed" or "late". The Runner sets Event.
 	// The command of a hook has no hooks itself.
@@ -44,17 +40,4 @@ type Options struct {
 	// database keeps these options. A worker postpones a task with such options
 	// instead of running it without them.
 	Unknown map[string]json.RawMessage
-}
-
-// Resources are the user and the resources of a command. Only workers on Linux
-// can apply them. If a worker cannot apply one of them, the attempt fails with
-// ReasonStart, and the command does not run.
-type Resources struct {
-	// name or id of the user that runs the command; if empty, the user of the
-	// worker. For another user, the worker must run as root
-	User   string
-	Nice   int    // niceness, from -20 to 19; 0 for the niceness of the worker. A lower value than that of the worker needs root
-	IONice string // priority of disk access: "idle", "best-effort" or "best-effort:0" to ":7", or as root "realtime"; empty for the default
-	Memory int64  // bytes of memory and swap of all processes together, at least 1 MiB; 0 for no limit. It needs a control group
-	CPU    string // CPU time as a part of one CPU, such as "50%" or "200%"; empty for no limit. It needs a control group
 }

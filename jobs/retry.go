@@ -25,7 +25,3 @@ type Backoff struct {
 }
 
 var defaultBackoff = Backoff{Strategy: BackoffExponential, Delay: 10 * time.Second, Max: time.Hour}
-
-// Codes is a set of exit codes from 1 to 255, such as "75,100-111". The empty
-// set stands for any code. Enqueue returns ErrInvalid for any other text.
-type Codes string

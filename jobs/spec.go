@@ -3,6 +3,8 @@ package jobs
 import (
 	"encoding/json"
 	"time"
+
+	"example.com/runner/jobs/command"
 )
 
 // DefaultQueue is the queue of a task that does not set one.
@@ -24,7 +26,7 @@ const CommandJob = "command"
 // NewBatch is the value of Spec.Batch that begins a batch.
 const NewBatch = -1
 
-// Spec describes a task to enqueue. Make one with Command.With or Func.With;
+// Spec describes a task to enqueue. Make one with Command or Func.With;
 // the zero Spec is not valid. Fields that also exist in Task have the same
 // meaning as in Task.
 type Spec struct {
@@ -75,7 +77,8 @@ func NewSpec(job string, options ...Option) Spec { return newSpec(job, options) 
 
 func newSpec(job string, options ...[]Option) Spec {
 	s := Spec{Job: job, Queue: DefaultQueue, Priority: defaultPriority, MaxLosses: defaultMaxLosses,
-		Options: Options{KillAfter: defaultKillAfter, Backoff: defaultBackoff, OutputLimit: defaultOutputLimit}}
+		Options: Options{Backoff: defaultBackoff,
+			Settings: command.Settings{KillAfter: defaultKillAfter, OutputLimit: defaultOutputLimit}}}
 	for _, list := range options {
 		for _, option := range list {
 			if option == nil {

@@ -3,6 +3,8 @@ package jobs
 import (
 	"encoding/json"
 	"time"
+
+	"example.com/runner/jobs/command"
 )
 
 // Task is a copy of one row of the database. A change of the copy does not
@@ -13,7 +15,7 @@ type Task struct {
 	ID           int64 // id; later tasks have greater ids, with gaps, and no id is used again
 	GenerationID int64 // fencing token; grows with every change of state or owner
 	Job          string
-	Args         json.RawMessage // input of a function, or argv of a command; nil for none. See Command for the form of an argv
+	Args         json.RawMessage // input of a function, or argv of a command; nil for none. See Command for its form
 	Label        string
 	Queue        string
 	State        State
@@ -62,7 +64,7 @@ type Task struct {
 	Signal          int
 	OutputBytes     int64
 	OutputTruncated bool
-	Usage           Usage
+	Usage           command.Usage
 	ChildrenKilled  int       // number of left-over processes of the command that were killed when the command exited
 	ChildrenLeft    int       // number of left-over processes of the command that live on; see LeaveChildren
 	Progress        *Progress // last report of the current or last attempt; nil if there is none
@@ -94,18 +96,9 @@ type Attempt struct {
 	ErrorLine       string // last line that the failed command printed; see Task.ErrorLine
 	OutputBytes     int64
 	OutputTruncated bool
-	Usage           Usage
+	Usage           command.Usage
 	ChildrenKilled  int // number of left-over processes of the command that were killed when the command exited
 	ChildrenLeft    int // number of left-over processes of the command that live on; see LeaveChildren
-}
-
-// Usage is the amount of resources that the processes of a command used in one
-// attempt. It is zero if it is not known: for a function, a lost attempt and an
-// attempt that runs. Systems other than Linux report only the CPU time.
-type Usage struct {
-	User, System  time.Duration // CPU time of all processes
-	MaxRSS        int64         // largest resident set of one process, in bytes
-	Read, Written int64         // bytes read from disks and written to disks
 }
 
 // Chunk is a part of the output of an attempt, in the order in which it was

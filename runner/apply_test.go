@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -16,7 +17,7 @@ import (
 func TestApplySchedulesReportsEveryInvalidDefinition(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	schedule := func(name, expression string) jobs.Schedule {
-		return jobs.Schedule{Name: name, Cron: expression, Spec: jobs.Command{Argv: []string{"true"}}.With()}
+		return jobs.Schedule{Name: name, Cron: expression, Spec: jobs.Command(command.Command{Argv: []string{"true"}})}
 	}
 	indexes := func(err error) (list []int) {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -41,7 +42,7 @@ func TestArgumentsReachCommandUnchanged(t *testing.T) {
 			list[i] = strings.ReplaceAll(word, "\x00", "") // no argument can contain a zero byte
 		}
 		argv := append([]string{"sh", "-c", `for word; do printf '%s\0' "$word"; done`, "sh"}, list...)
-		task := runnerkit.Enqueue(t, r, jobs.Command{Argv: argv}.With())
+		task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: argv}))
 		runnerkit.Drain(t, r)
 		want := strings.Join(list, "\x00")
 		if len(list) > 0 {

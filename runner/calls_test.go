@@ -16,6 +16,7 @@ import (
 
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -142,7 +143,7 @@ func TestEnqueueReturnsTaskThatGetReturns(t *testing.T) {
 		"in": quick.With(nil, jobs.In(time.Minute+time.Microsecond)),
 		"unique": quick.With(nil, jobs.UniqueWith("k", jobs.UniqueOptions{For: time.Hour, Replace: true,
 			States: []jobs.State{jobs.Failed, jobs.Completed}})),
-		"command": jobs.Shell("true").With(),
+		"command": jobs.Command(command.Shell("true")),
 	} {
 		task, err := r.Enqueue(t.Context(), spec)
 		testkit.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -71,7 +72,7 @@ func TestLogOutputIsCutAtOutputLimit(t *testing.T) {
 		}
 		return nil
 	}))
-	task := runnerkit.Enqueue(t, r, quick.With(nil, jobs.OutputLimit(1000)))
+	task := runnerkit.Enqueue(t, r, quick.With(nil, func(s *jobs.Spec) { s.OutputLimit = 1000 }))
 	runnerkit.Drain(t, r)
 	task = runnerkit.Get(t, r, task.ID)
 	got := runnerkit.Output(t, r, task.ID)
@@ -131,7 +132,7 @@ func TestMiddlewareLogsToOutputOfCommand(t *testing.T) {
 		runner.Logger(ctx).Info("after")
 		return result, err
 	})
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"echo", "hello"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"echo", "hello"}}))
 	runnerkit.Drain(t, r)
 	testkit.Equal(t, "output", runnerkit.Output(t, r, task.ID), "level=INFO msg=before\nhello\nlevel=INFO msg=after\n")
 	testkit.Equal(t, "text that Tee received", tee.String(), "hello\n")
@@ -142,7 +143,7 @@ func TestTeeThatPanicsLosesNoOutput(t *testing.T) {
 		var log safeBuffer
 		r := runnerkit.Open(t, runner.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 		r.Register(commands.Handler(commands.Options{Tee: func(jobs.Task, string, []byte) { fail() }}))
-		task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"echo", "hello"}}.With())
+		task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"echo", "hello"}}))
 		runnerkit.Drain(t, r)
 		testkit.Equal(t, "output", runnerkit.Output(t, r, task.ID), "hello\n")
 		testkit.Contains(t, log.String(), "the function Tee does not return")

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -32,12 +33,12 @@ func TestWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 	var ids []int64
 	for round := range *rounds {
 		for i := range 6 {
-			options := []jobs.Option{jobs.KillAfter(0)}
+			options := []jobs.Option{func(s *jobs.Spec) { s.KillAfter = 0 }}
 			if i == 0 {
 				options = append(options, jobs.AtMostOnce())
 			}
-			spec := jobs.Command{Argv: []string{"sh", "-c", `setsid -f sleep 300; sleep 0.0$0`,
-				string(rune('0' + rand.IntN(10)))}}.With(options...)
+			spec := jobs.Command(command.Command{Argv: []string{"sh", "-c", `setsid -f sleep 300; sleep 0.0$0`,
+				string(rune('0' + rand.IntN(10)))}}, options...)
 			ids = append(ids, runnerkit.Enqueue(t, r, spec).ID)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(150*time.Millisecond))))
@@ -79,7 +80,7 @@ func TestTaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	handlers(r)
 	file := filepath.Join(t.TempDir(), "guardian")
-	first := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}.With())
+	first := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}))
 	runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 1})
 	until(t, r, func() bool { return runnerkit.Get(t, r, first.ID).State == jobs.Completed })
 	guardian := pidsIn(file)[0] // pid of the guardian, which is idle after the first command
@@ -92,7 +93,7 @@ func TestTaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true"}}))
 	// At generation 7 the worker has claimed and released the task three times.
 	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).GenerationID >= 7 })
 	if took := time.Since(began); took < 400*time.Millisecond {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -22,9 +23,9 @@ import (
 
 // withEnvFile returns a command that reads its environment from file.
 func withEnvFile(file, script string, options ...jobs.Option) jobs.Spec {
-	command := jobs.Shell(script)
+	command := command.Shell(script)
 	command.EnvFile = file
-	return command.With(options...)
+	return jobs.Command(command, options...)
 }
 
 // workEmpty runs all tasks of r in one slot. A task that holds the slot for a
@@ -96,7 +97,7 @@ func TestEnvironmentFileThatHangsEndsWithItsAttempt(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	late := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0", jobs.Timeout(200*time.Millisecond))).ID
 	cancelled := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0")).ID
-	neighbour := runnerkit.Enqueue(t, r, jobs.Shell("exit 0").With()).ID
+	neighbour := runnerkit.Enqueue(t, r, jobs.Command(command.Shell("exit 0"))).ID
 	go func() {
 		running := func() (bool, error) {
 			task, err := r.Get(t.Context(), cancelled)
@@ -128,9 +129,9 @@ func TestHungFilesystemDelaysOnlyTaskThatUsesIt(t *testing.T) {
 	dir := hungFilesystem(t)
 	r := runnerkit.Open(t, runner.Options{})
 	timeout := jobs.Timeout(200 * time.Millisecond)
-	in := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}, Dir: filepath.Join(dir, "cwd")}.With(timeout)).ID
-	program := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{filepath.Join(dir, "program")}}.With(timeout)).ID
-	neighbour := runnerkit.Enqueue(t, r, jobs.Shell("exit 0").With()).ID
+	in := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true"}, Dir: filepath.Join(dir, "cwd")}, timeout)).ID
+	program := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{filepath.Join(dir, "program")}}, timeout)).ID
+	neighbour := runnerkit.Enqueue(t, r, jobs.Command(command.Shell("exit 0"))).ID
 	workEmpty(t, r)
 	wantEnd(t, r, in, jobs.Failed, jobs.ReasonTimeout, "ran for longer than 200ms")
 	wantEnd(t, r, program, jobs.Failed, jobs.ReasonTimeout, "ran for longer than 200ms")
@@ -167,10 +168,10 @@ func TestTooLongCommandFails(t *testing.T) {
 	if err := os.WriteFile(file, []byte("LONG="+long), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	variable := jobs.Shell("exit 0")
+	variable := command.Shell("exit 0")
 	variable.EnvFile = file
-	argument := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true", "a", long}}.With()).ID
-	inFile := runnerkit.Enqueue(t, r, variable.With()).ID
+	argument := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true", "a", long}})).ID
+	inFile := runnerkit.Enqueue(t, r, jobs.Command(variable)).ID
 
 	workEmpty(t, r)
 

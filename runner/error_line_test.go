@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -26,9 +27,9 @@ func TestFailedCommandKeepsItsLastLine(t *testing.T) {
 		{script: "head -c 3000 /dev/zero | tr '\\0' x; exit 1", want: strings.Repeat("x", 197) + "…"},
 		{script: "exit 1"},
 		{script: "echo out"},
-		{script: "echo secret; exit 1", options: []jobs.Option{jobs.OutputLimit(0)}},
+		{script: "echo secret; exit 1", options: []jobs.Option{func(s *jobs.Spec) { s.OutputLimit = 0 }}},
 	} {
-		task := runnerkit.Enqueue(t, r, jobs.Shell(c.script).With(append(c.options, jobs.MaxAttempts(1))...))
+		task := runnerkit.Enqueue(t, r, jobs.Command(command.Shell(c.script), append(c.options, jobs.MaxAttempts(1))...))
 		runnerkit.Drain(t, r)
 		got := runnerkit.Get(t, r, task.ID)
 		testkit.Equal(t, c.script, got.ErrorLine, c.want)
@@ -40,7 +41,7 @@ func TestFailedCommandKeepsItsLastLine(t *testing.T) {
 	// A busy machine may need longer than the timeout until the command prints
 	// its line.
 	for timeout := 300 * time.Millisecond; ; timeout *= 4 {
-		task := runnerkit.Enqueue(t, r, jobs.Shell("echo begun; sleep 600").With(jobs.Timeout(timeout), jobs.MaxAttempts(1)))
+		task := runnerkit.Enqueue(t, r, jobs.Command(command.Shell("echo begun; sleep 600"), jobs.Timeout(timeout), jobs.MaxAttempts(1)))
 		runnerkit.Drain(t, r)
 		if line := runnerkit.Get(t, r, task.ID).ErrorLine; line != "" || timeout > testkit.Patience {
 			testkit.Equal(t, "line before the timeout", line, "begun")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 )
 
@@ -88,7 +89,7 @@ func ExampleRunner_Enqueue() {
 	defer remove()
 	task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute), jobs.Priority(7)))
 	fmt.Println(task.Job, string(task.Args), task.State, task.Priority, task.Timeout, err)
-	task, err = r.Enqueue(ctx, jobs.Command{Argv: []string{"backup.sh", "--full"}}.With(jobs.Timeout(time.Hour)))
+	task, err = r.Enqueue(ctx, jobs.Command(command.Command{Argv: []string{"backup.sh", "--full"}}, jobs.Timeout(time.Hour)))
 	fmt.Println(string(task.Args), task.State, task.MaxAttempts, err)
 	_, err = r.Enqueue(ctx, SendEmail.With(Email{}, jobs.Queue("no queue")))
 	fmt.Println(errors.Is(err, jobs.ErrInvalid), err)

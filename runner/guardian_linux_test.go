@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -24,7 +25,7 @@ func TestKilledWorkerLeavesNoProcessAndItsTaskRunsAgain(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
 	task, worker, members := startProcessTree(t, r, longLease)
-	once := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With(jobs.AtMostOnce()))
+	once := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sleep", "600"}}, jobs.AtMostOnce()))
 	until(t, r, func() bool { return runnerkit.Get(t, r, once.ID).State == jobs.Running })
 	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	until(t, r, func() bool { return len(lockFiles(t, r)) == 2 })
@@ -140,7 +141,7 @@ func TestKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
-	neighbour := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
+	neighbour := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sleep", "600"}}))
 	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	var worker string
 	testkit.Eventually(t, "a command", func() bool {
@@ -150,7 +151,7 @@ func TestKilledGuardianEndsOnlyItsOwnCommand(t *testing.T) {
 	})
 	spared := parentOf(commandsOf(worker)[0])
 	const kills = 5
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With(jobs.MaxLosses(3*kills)))
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sleep", "600"}}, jobs.MaxLosses(3*kills)))
 	for losses := range kills {
 		var command int
 		testkit.Eventually(t, "a command", func() bool {
@@ -192,7 +193,7 @@ exit 1
 	}
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{GuardianPath: path}))
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true"}}))
 	err := r.Work(t.Context(), runner.WorkOptions{Grace: -1})
 	if want := "3 guardians in a row died before they had started a command"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
@@ -206,7 +207,7 @@ func TestStoppedGuardianIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sleep", "600"}}))
 	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1, Lease: runner.MinLease})
 	var worker string
 	testkit.Eventually(t, "a command", func() bool {
@@ -224,7 +225,7 @@ func TestStoppedGuardianIsReplaced(t *testing.T) {
 func TestCommandsNeedCallOfGuardianInMain(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true"}}))
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +288,7 @@ func TestGuardianThatIsKilledWhileItStartsIsReplaced(t *testing.T) {
 	}
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{GuardianPath: path}))
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true"}}))
 	runnerkit.Drain(t, r)
 	if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Completed || got.Losses != 0 {
 		t.Errorf("got %s, %d losses; want completed, 0", got.State, got.Losses)

@@ -10,6 +10,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -19,7 +20,7 @@ import (
 func TestQueuePositionCountsTasksThatStartFirst(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	add := func(queue string, priority int) jobs.Task {
-		return runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With(jobs.Queue(queue), jobs.Priority(priority)))
+		return runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true"}}, jobs.Queue(queue), jobs.Priority(priority)))
 	}
 	first := add("a", 5)
 	second := add("a", 5)
@@ -41,7 +42,7 @@ func TestQueuePositionCountsTasksThatStartFirst(t *testing.T) {
 func TestOutputBeforeReturnsLastPieces(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{}))
-	task := runnerkit.Enqueue(t, r, jobs.Shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo end").With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo end")))
 	runnerkit.Drain(t, r)
 	attempts, err := r.Attempts(t.Context(), runnerkit.Get(t, r, task.ID))
 	testkit.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 )
@@ -199,7 +200,7 @@ func BenchmarkCommands(b *testing.B) {
 			}
 			defer r.Close()
 			r.Register(commands.Handler(commands.Options{}))
-			if _, err := r.EnqueueSeq(b.Context(), repeat(jobs.Command{Argv: []string{"true"}}.With(), b.N)); err != nil {
+			if _, err := r.EnqueueSeq(b.Context(), repeat(jobs.Command(command.Command{Argv: []string{"true"}}), b.N)); err != nil {
 				b.Fatal(err)
 			}
 			began := time.Now()

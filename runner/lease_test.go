@@ -243,7 +243,7 @@ func TestFunctionThatIgnoresItsContextIsAbandoned(t *testing.T) {
 		return "late", nil
 	}
 	onFakeTime(t, WorkOptions{Grace: -1}, late, func(f *fakeTimeTest) {
-		id := f.enqueue(work.With("x", jobs.KillAfter(0)))
+		id := f.enqueue(work.With("x", func(s *jobs.Spec) { s.KillAfter = 0 }))
 		f.work(time.Minute)
 		if at := time.Since(f.began); at > time.Minute+6*time.Second {
 			f.Errorf("got a drain of %v, want at most 66s", at)

@@ -16,6 +16,7 @@ import (
 
 	"example.com/runner/internal/orphans"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -167,8 +168,10 @@ func TestProcessesOfAttemptAreDeadBeforeItsRetry(t *testing.T) {
 			}
 			defer r.Close()
 			script := append([]string{"sh", "-c", leaving, program}, test.ways...)
-			task := runnerkit.Enqueue(t, r, jobs.Command{Argv: script}.With(jobs.MaxAttempts(3), jobs.WithBackoff(jobs.Backoff{})))
-			neighbour := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.Priority(1), jobs.KillAfter(0)))
+			task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: script}, jobs.MaxAttempts(3),
+				jobs.WithBackoff(jobs.Backoff{})))
+			neighbour := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sleep", "300"}}, jobs.Priority(1),
+				func(s *jobs.Spec) { s.KillAfter = 0 }))
 			startWorkerOf(t, r, dir, test.uid)
 			until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Failed })
 			testkit.Equal(t, "the neighbour: state", runnerkit.Get(t, r, neighbour.ID).State, jobs.Running)
@@ -198,7 +201,7 @@ func TestProcessThatCannotBeKilledIsReported(t *testing.T) {
 	}
 	defer r.Close()
 	script := `RUNNER_TEST_LEFT_OVER=setuid setsid -f "$0" >"$0.pids"; until test -s "$0.pids"; do sleep 0.02; done`
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, program}}.With(jobs.MaxAttempts(1)))
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sh", "-c", script, program}}, jobs.MaxAttempts(1)))
 	const capSetuid = 7
 	startWorkerOf(t, r, dir, workerUID, capSetuid)
 	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State == jobs.Completed })
@@ -222,12 +225,12 @@ func TestLeftOverProcessesDoNotDelayOtherTasks(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	handlers(r)
-	noisy := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c",
-		`while :; do (env -i setsid sleep 1 &); sleep 0.1; done`}}.With(jobs.KillAfter(0)))
+	noisy := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sh", "-c",
+		`while :; do (env -i setsid sleep 1 &); sleep 0.1; done`}}, func(s *jobs.Spec) { s.KillAfter = 0 }))
 	runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 2})
 	until(t, r, func() bool { return runnerkit.Get(t, r, noisy.ID).State == jobs.Running })
 	for range 10 {
-		task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+		task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true"}}))
 		until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State.Finished() })
 		testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -76,7 +77,7 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 			return err
 		},
 		"empty unique key of a command": func() error {
-			_, err := r.Enqueue(t.Context(), jobs.Shell("true").With(jobs.UniqueWith("", jobs.UniqueOptions{Replace: true})))
+			_, err := r.Enqueue(t.Context(), jobs.Command(command.Shell("true"), jobs.UniqueWith("", jobs.UniqueOptions{Replace: true})))
 			return err
 		},
 	} {

@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/orphans"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -34,8 +35,8 @@ func TestProcessesThatOutliveTheirAttemptAreReported(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
-	over := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
-	runs := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "300"}}.With(jobs.KillAfter(0)))
+	over := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true"}}))
+	runs := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sleep", "300"}}, func(s *jobs.Spec) { s.KillAfter = 0 }))
 	runnerkit.Work(t, r, runner.WorkOptions{Grace: -1})
 	until(t, r, func() bool {
 		return runnerkit.Get(t, r, over.ID).State == jobs.Completed && runnerkit.Get(t, r, runs.ID).State == jobs.Running

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -312,7 +313,7 @@ func TestCommandsAreNotPrefetched(t *testing.T) {
 			return nil, err
 		}})
 		for range 50 {
-			f.enqueue(jobs.Command{Argv: []string{"true"}}.With())
+			f.enqueue(jobs.Command(command.Command{Argv: []string{"true"}}))
 		}
 		testkit.NoError(t, f.Work(f.Context(), WorkOptions{Concurrency: 1, UntilEmpty: true}))
 		testkit.Equal(t, "runs", a.ended.Load(), 50)

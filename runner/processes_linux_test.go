@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -146,7 +147,7 @@ setsid -f sh -c "$note" "$0"
 (setsid sh -c 'sh -c "$1" "$0" &' "$0" "$note" &)
 $bare setsid -f sh -c "$note" "$0"
 exec sh -c "$note" "$0"`
-	return jobs.Command{Argv: []string{"sh", "-c", script, file}}.With(), file
+	return jobs.Command(command.Command{Argv: []string{"sh", "-c", script, file}}), file
 }
 
 // treeSize is the number of processes that the command of processTree runs.

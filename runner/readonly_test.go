@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -36,14 +37,14 @@ func TestReadOnlyReadsAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"true"}}))
 	reader, err := read()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
 	testkit.Equal(t, "state", runnerkit.Get(t, reader, task.ID).State, jobs.Pending)
-	_, err = reader.Enqueue(t.Context(), jobs.Command{Argv: []string{"true"}}.With())
+	_, err = reader.Enqueue(t.Context(), jobs.Command(command.Command{Argv: []string{"true"}}))
 	refused, ok := errors.AsType[*jobs.Error](err)
 	if !ok {
 		t.Fatalf("Enqueue on a read-only Runner: got error %v, want a *jobs.Error", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -133,9 +134,9 @@ func TestWorkerRecreatesRemovedDirectoryOfItsDatabase(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{}))
 	dir := r.Path() + ".d"
-	spec := jobs.Command{Argv: []string{"sh", "-c", `echo '"kept"' >"$RUNNER_RESULT"`}}
+	spec := command.Command{Argv: []string{"sh", "-c", `echo '"kept"' >"$RUNNER_RESULT"`}}
 	runnerkit.Work(t, r, runner.WorkOptions{Lease: runner.MinLease})
-	first := runnerkit.Enqueue(t, r, spec.With())
+	first := runnerkit.Enqueue(t, r, jobs.Command(spec))
 	until(t, r, func() bool { return runnerkit.Get(t, r, first.ID).State.Finished() })
 	remove := func() {
 		if err := os.RemoveAll(dir); err != nil {
@@ -143,7 +144,8 @@ func TestWorkerRecreatesRemovedDirectoryOfItsDatabase(t *testing.T) {
 		}
 	}
 	remove()
-	for name, spec := range map[string]jobs.Spec{"alone": spec.With(), "with a dependency": spec.With(jobs.DependsOn(first.ID))} {
+	for name, spec := range map[string]jobs.Spec{"alone": jobs.Command(spec),
+		"with a dependency": jobs.Command(spec, jobs.DependsOn(first.ID))} {
 		task := runnerkit.Enqueue(t, r, spec)
 		until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).State.Finished() })
 		if got := runnerkit.Get(t, r, task.ID); got.State != jobs.Completed || string(got.Result) != `"kept"` {

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -20,7 +21,8 @@ func enqueueSleepCommands(t *testing.T, r *runner.Runner, n int, options ...jobs
 	t.Helper()
 	tasks := make([]jobs.Task, n)
 	for i := range tasks {
-		tasks[i] = runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With(append(options, jobs.MaxAttempts(1))...))
+		tasks[i] = runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sleep", "600"}},
+			append(options, jobs.MaxAttempts(1))...))
 	}
 	return tasks
 }

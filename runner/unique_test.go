@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner/runnertest"
 )
 
@@ -69,7 +70,7 @@ func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
 		jobs.NewSpec("f", jobs.UniqueWith(long[:165], jobs.UniqueOptions{Args: true})),
 		jobs.NewSpec("f", jobs.Unique(long[:198])),
 		jobs.NewSpec("f", jobs.UniqueWith(long, jobs.UniqueOptions{Global: true})),
-		jobs.Shell("true").With(jobs.Unique(long)),
+		jobs.Command(command.Shell("true"), jobs.Unique(long)),
 	} {
 		if task, err := r.Enqueue(t.Context(), longest); err != nil || len(task.UniqueKey) != taskspec.MaxText {
 			t.Errorf("the longest key: got %d bytes and error %v, want %d", len(task.UniqueKey), err, taskspec.MaxText)
@@ -89,7 +90,7 @@ func TestKeyOfAnotherJobKeepsNoTaskOut(t *testing.T) {
 		{welcome.With("", jobs.Unique("user-42")), "mail#user-42", false},
 		{receipt.With("", jobs.Unique("user-42")), "mail:welcome#user-42", false},
 		{welcome.With("", jobs.Unique("welcome:user-42")), "mail#welcome:user-42", false},
-		{jobs.Shell("true").With(jobs.Unique("user-42")), "user-42", false},
+		{jobs.Command(command.Shell("true"), jobs.Unique("user-42")), "user-42", false},
 		{welcome.With("", jobs.Unique("user-42")), "mail#user-42", true},
 		{welcome.With("", jobs.Unique("mail#user-42")), "mail#user-42", true},
 		{receipt.With("", jobs.UniqueWith("user-42", jobs.UniqueOptions{Global: true})), "user-42", true},

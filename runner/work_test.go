@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -44,7 +45,7 @@ func TestCommandRunsAndItsOutputIsStored(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{}))
 	script := `echo "hello $1"; cat; printf '{"n":1}' >"$RUNNER_RESULT"`
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, "x", "wörld"}, Input: []byte("input")}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sh", "-c", script, "x", "wörld"}, Input: []byte("input")}))
 	runnerkit.Drain(t, r)
 	if text := runnerkit.Output(t, r, task.ID); text != "hello wörld\ninput" {
 		t.Errorf("got %q, want %q", text, "hello wörld\ninput")
@@ -61,7 +62,7 @@ func TestCommandRunsAndItsOutputIsStored(t *testing.T) {
 func TestFailedAttemptsAreRetriedAndKeepTheirErrors(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{}))
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "exit 7"}}.With(jobs.MaxAttempts(3),
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sh", "-c", "exit 7"}}, jobs.MaxAttempts(3),
 		jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed})))
 	runnerkit.Drain(t, r)
 	got := runnerkit.Get(t, r, task.ID)
@@ -97,7 +98,7 @@ func TestPanicFailsAttempt(t *testing.T) {
 func TestCancelStopsRunningCommand(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{}))
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sleep", "600"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sleep", "600"}}))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx, runner.WorkOptions{}) }()
@@ -124,7 +125,7 @@ func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{}))
 	begun := filepath.Join(t.TempDir(), "begun")
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `touch "$0"; exec sleep 600`, begun}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sh", "-c", `touch "$0"; exec sleep 600`, begun}}))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx, runner.WorkOptions{Grace: 10 * time.Millisecond}) }()
@@ -174,7 +175,7 @@ func TestCommandThatAnswersTermWithExitZero(t *testing.T) {
 			r := runnerkit.Open(t, runner.Options{})
 			r.Register(commands.Handler(commands.Options{}))
 			begun := filepath.Join(t.TempDir(), "begun")
-			task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", script, begun}}.With(test.options...))
+			task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sh", "-c", script, begun}}, test.options...))
 			ctx, stop := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- r.Work(ctx, runner.WorkOptions{Grace: 10 * time.Millisecond}) }()
@@ -197,7 +198,7 @@ func TestCommandThatAnswersTermWithExitZero(t *testing.T) {
 func TestAbortKillsCommands(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{}))
-	task := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 600"}}.With())
+	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 600"}}))
 	done := make(chan error, 1)
 	go func() { done <- r.Work(t.Context(), runner.WorkOptions{}) }()
 	if err := r.Changes(t.Context(), func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil }); err != nil {
@@ -238,8 +239,8 @@ func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{BusyTimeout: 3 * time.Second})
 	r.Register(commands.Handler(commands.Options{}))
 	pidFile := filepath.Join(t.TempDir(), "pid")
-	command := jobs.Command{Argv: []string{"sh", "-c", "trap '' TERM; echo $$ >\"$1\"; sleep 600", "x", pidFile}}
-	task := runnerkit.Enqueue(t, r, command.With())
+	command := command.Command{Argv: []string{"sh", "-c", "trap '' TERM; echo $$ >\"$1\"; sleep 600", "x", pidFile}}
+	task := runnerkit.Enqueue(t, r, jobs.Command(command))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx, runner.WorkOptions{}) }()

@@ -24,12 +24,13 @@ type layer struct {
 // a row for each new package.
 var layers = []layer{
 	{path: "internal/usercode", not: []string{"os"}},
+	{path: "jobs/command", not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	// jobs defines types; it must not use a clock or I/O.
-	{path: "jobs", ours: []string{"internal/usercode"},
+	{path: "jobs", ours: []string{"jobs/command", "internal/usercode"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/humanize", ours: []string{"jobs"}, others: []string{"github.com/dustin/go-humanize", "github.com/xrash/smetrics"}},
 	// taskspec has only rules. It must not use a clock or I/O.
-	{path: "internal/taskspec", ours: []string{"internal/usercode", "internal/humanize", "jobs"},
+	{path: "internal/taskspec", ours: []string{"jobs/command", "internal/usercode", "internal/humanize", "jobs"},
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/search", ours: []string{"internal/humanize", "jobs", "internal/taskspec"}},
@@ -54,7 +55,7 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx"}, // this package must not import pgx, which db/pgdriver imports
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	// db must return errors instead of logging them.
-	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres",
+	{path: "db", ours: []string{"jobs/command", "db/internal/engine", "db/internal/sqlite", "db/internal/postgres",
 		"db/internal/sqltext", "db/internal/owner", "internal/usercode", "internal/taskspec", "internal/humanize",
 		"db/schema", "jobs", "internal/errcode"},
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
@@ -67,15 +68,15 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import this package
 	{path: "test/pgserver"}, // only tests import this package
 	{path: "test/testkit"},  // only tests import this package
-	{path: "db/dbtest", ours: []string{"db", "internal/usercode", "internal/taskspec", "jobs",
+	{path: "db/dbtest", ours: []string{"jobs/command", "db", "internal/usercode", "internal/taskspec", "jobs",
 		"test/testkit/sample", "test/testkit/transitions", "db/pgdriver", "test/testkit"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
 	{path: "runner/internal/cron", ours: []string{"internal/taskspec", "internal/humanize", "jobs"},
 		not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // only tests import this package
-	{path: "runner/internal/exec", ours: []string{"internal/usercode", "internal/taskspec",
+	{path: "runner/internal/exec", ours: []string{"jobs/command", "internal/usercode", "internal/taskspec",
 		"internal/humanize", "db", "jobs", "internal/supervisor"}},
-	{path: "runner/internal/engine", ours: []string{"internal/usercode",
+	{path: "runner/internal/engine", ours: []string{"jobs/command", "internal/usercode",
 		"internal/taskspec", "runner/internal/cron", "runner/internal/exec",
 		"db", "jobs", "internal/supervisor",
 		"internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
@@ -83,7 +84,8 @@ var layers = []layer{
 		"internal/errcode", "jobs", "runner/internal/cron",
 		"runner/internal/engine"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
-	{path: "runner/commands", ours: []string{"internal/taskspec", "internal/usercode", "jobs", "runner", "runner/internal/engine",
+	{path: "runner/commands", ours: []string{"jobs/command", "internal/taskspec", "internal/usercode", "jobs", "runner",
+		"runner/internal/engine",
 		"runner/internal/exec"}},
 	{path: "test/testkit/runnerkit", ours: []string{"runner", "db", "test/testkit",
 		"jobs"}}, // only tests import this package
@@ -100,11 +102,11 @@ var layers = []layer{
 	{path: "internal/orphans", ours: []string{"runner", "db", "jobs", "internal/supervisor"}},
 	// The packages of the program call runner. What only the program needs,
 	// they take from the store (db.Of).
-	{path: "internal/ui", ours: []string{"db", "internal/errcode", "internal/humanize", "internal/orphans",
+	{path: "internal/ui", ours: []string{"jobs/command", "db", "internal/errcode", "internal/humanize", "internal/orphans",
 		"internal/search", "internal/taskspec", "jobs", "runner"},
 		others: []string{"al.essio.dev/pkg/shellescape", "golang.org/x/term", "github.com/mattn/go-runewidth"}},
 	{path: "internal/ui/termtest", ours: []string{"internal/ui"}}, // only tests import this package
-	{path: "web", ours: []string{"db", "internal/errcode", "internal/humanize",
+	{path: "web", ours: []string{"jobs/command", "db", "internal/errcode", "internal/humanize",
 		"internal/search", "internal/taskspec", "internal/ui", "jobs", "runner"},
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
@@ -113,11 +115,11 @@ var layers = []layer{
 	{path: "internal/ops", ours: []string{"db", "internal/humanize", "internal/orphans",
 		"internal/taskspec", "internal/ui", "jobs", "runner"},
 		others: []string{"github.com/coreos/go-systemd/v22", "golang.org/x/sys"}},
-	{path: "internal/cli", ours: []string{"db", "internal/errcode",
+	{path: "internal/cli", ours: []string{"jobs/command", "db", "internal/errcode",
 		"internal/humanize", "internal/ops", "internal/search", "internal/taskspec", "internal/ui",
 		"jobs", "runner", "runner/postgres", "web"},
 		others: []string{"al.essio.dev/pkg/shellescape", "github.com/urfave/cli/v2"}},
-	{path: "internal/input", ours: []string{"internal/humanize", "internal/ops",
+	{path: "internal/input", ours: []string{"jobs/command", "internal/humanize", "internal/ops",
 		"internal/output", "internal/taskspec", "internal/ui", "jobs", "runner"}},
 	{path: "",
 		ours: []string{"web", "runner", "runner/commands", "runner/postgres", "jobs", "db", "db/transfer",
@@ -127,7 +129,7 @@ var layers = []layer{
 			"github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},
 	// The harness must not use the code that it checks.
-	{path: "test/selftest/harness", ours: []string{"jobs", "test/testkit/transitions", "test/pgserver"},
+	{path: "test/selftest/harness", ours: []string{"jobs/command", "jobs", "test/testkit/transitions", "test/pgserver"},
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "test/selftest", ours: []string{"internal/ui", "jobs", "runner", "runner/commands", "runner/postgres",
 		"test/selftest/harness", "web"}},

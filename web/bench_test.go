@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
 )
@@ -18,7 +19,7 @@ import (
 func BenchmarkPages(b *testing.B) {
 	const finished = 1_000_000
 	r := open(b)
-	many(b, r, 1_000_000, func(int) jobs.Spec { return jobs.Shell("true").With(jobs.Queue("media")) })
+	many(b, r, 1_000_000, func(int) jobs.Spec { return jobs.Command(command.Shell("true"), jobs.Queue("media")) })
 	now := time.Now().UnixMilli()
 	write(b, r, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 		INSERT INTO tasks (generation_id, state, job, args, queue, priority, attempt, max_attempts, max_losses, worker,

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -138,7 +139,7 @@ func TestHostileTextDoesNothingInBrowser(t *testing.T) {
 	for _, in := range []string{script + image, "result" + script + image} {
 		runnerkit.Enqueue(t, r, boom.With(in))
 	}
-	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell(script).With(jobs.Label(image))}
+	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Command(command.Shell(script), jobs.Label(image))}
 	testkit.NoError(t, r.SetSchedule(t.Context(), schedule))
 	runnerkit.Drain(t, r, web1)
 	running := shell(t, r, "echo '"+script+image+"'; exec sleep 60", jobs.Label(image))

@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -83,7 +84,7 @@ func TestNoRowHasIdOfAnotherElement(t *testing.T) {
 	r := open(t)
 	for _, name := range []string{"ask", "box", "ueues"} {
 		shell(t, r, "exit 1", jobs.Queue(name))
-		s := jobs.Schedule{Name: name, Cron: "0 3 * * *", Spec: jobs.Shell("true").With(jobs.Queue(name))}
+		s := jobs.Schedule{Name: name, Cron: "0 3 * * *", Spec: jobs.Command(command.Shell("true"), jobs.Queue(name))}
 		testkit.NoError(t, r.SetSchedule(t.Context(), s))
 	}
 	runnerkit.Drain(t, r, web1)

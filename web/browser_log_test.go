@@ -82,7 +82,7 @@ func TestLiveLogShowsEveryLineInBrowser(t *testing.T) {
 	dir := t.TempDir()
 	id := shell(t, r, fmt.Sprintf(`echo 'begin of the log'; while [ ! -e %[1]s/go ]; do sleep 0.05; done
 		for i in $(seq 0 %[2]d); do seq $((i*100+1)) $((i*100+100)); sleep 0.09; done; echo oops >&2; printf 'no newline'; exit 3`,
-		dir, seconds*10-1), jobs.OutputLimit(16<<20), jobs.MaxAttempts(1))
+		dir, seconds*10-1), func(s *jobs.Spec) { s.OutputLimit = 16 << 20 }, jobs.MaxAttempts(1))
 	stop := sync.OnceFunc(runnerkit.Work(t, r, web1))
 	t.Cleanup(stop)
 	b.open(fmt.Sprintf("/tasks/%d", id))

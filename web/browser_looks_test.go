@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -102,7 +103,7 @@ func TestProblemOfFailedTasksLeadsToTheirGroups(t *testing.T) {
 func TestScheduleShowsBothZonesOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
-	s := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Zone: "Asia/Tokyo", Spec: jobs.Shell("true").With()}
+	s := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Zone: "Asia/Tokyo", Spec: jobs.Command(command.Shell("true"))}
 	testkit.NoError(t, r.SetSchedule(t.Context(), s))
 	b := browse(t, serve(t, r, webOptions))
 	for _, width := range widths {
@@ -118,7 +119,7 @@ func TestRowsOfSchedulesAreLowOnTelephone(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	for _, name := range []string{"backup", "report"} {
-		s := jobs.Schedule{Name: name, Cron: "44 22 28 2 *", Zone: "Europe/Berlin", Spec: jobs.Shell("true").With()}
+		s := jobs.Schedule{Name: name, Cron: "44 22 28 2 *", Zone: "Europe/Berlin", Spec: jobs.Command(command.Shell("true"))}
 		testkit.NoError(t, r.SetSchedule(t.Context(), s))
 		for range 6 {
 			if _, err := r.RunSchedule(t.Context(), name); err != nil {

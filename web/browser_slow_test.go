@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -198,7 +199,7 @@ func TestSilentStreamIsOpenedAgain(t *testing.T) {
 	b.until("the page opens another stream", `(stream === window.first ? heard = 0 : // pretend that no event has arrived
 		stream?.readyState === 1 && window.first.readyState === 2)`)
 	b.until("the page is live", "$('#live').textContent.trim() === '● live'")
-	id, err := r.Enqueue(context.Background(), jobs.Shell("true").With())
+	id, err := r.Enqueue(context.Background(), jobs.Command(command.Shell("true")))
 	testkit.Equal(t, "error", err, nil)
 	b.until("the page shows changes", fmt.Sprintf("document.querySelector('#queues').textContent.includes('1') && %d > 0", id.ID))
 }

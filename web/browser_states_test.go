@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -87,7 +88,7 @@ func TestEditIsShownOnOpenPagesInBrowser(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	id := shell(t, r, "true")
-	s := jobs.Schedule{Name: "report", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}
+	s := jobs.Schedule{Name: "report", Cron: "0 3 * * *", Spec: jobs.Command(command.Shell("true"))}
 	testkit.NoError(t, r.SetSchedule(t.Context(), s))
 	b := browse(t, serve(t, r, webOptions))
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 	"example.com/runner/web"
 )
@@ -17,7 +18,7 @@ var openToAll = web.Options{Authorize: func(*http.Request) error { return nil }}
 
 func TestOverviewShowsActionWhenManyTasksArePending(t *testing.T) {
 	r := open(t)
-	many(t, r, 100_000, func(int) jobs.Spec { return jobs.Shell("true").With(jobs.Queue("media")) })
+	many(t, r, 100_000, func(int) jobs.Spec { return jobs.Command(command.Shell("true"), jobs.Queue("media")) })
 	s, h := serve(t, r, webOptions), web.Handler(r, openToAll)
 	testkit.Equal(t, "status after a slow count", getStatus(t, web.LateOverview(h)), http.StatusOK)
 	testkit.Equal(t, "pages share the count", web.HasCounts(h), true)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -63,7 +64,7 @@ func fan(t testing.TB, r *runner.Runner, n int) (first, last int64) {
 	t.Helper()
 	first = shell(t, r, "true", jobs.Label("split"))
 	ids := many(t, r, n, func(i int) jobs.Spec {
-		return jobs.Shell("true").With(jobs.DependsOn(first), jobs.Label(fmt.Sprintf("part %d of the night", i)))
+		return jobs.Command(command.Shell("true"), jobs.DependsOn(first), jobs.Label(fmt.Sprintf("part %d of the night", i)))
 	})
 	return first, shell(t, r, "true", jobs.Label("join"), jobs.DependsOn(ids...))
 }
@@ -144,7 +145,9 @@ func TestDrawingsInBrowser(t *testing.T) {
 	testkit.NeedFull(t)
 	t.Parallel()
 	r := open(t)
-	many(t, r, 90, func(i int) jobs.Spec { return jobs.Shell(fmt.Sprintf("exit %d", i%20/19)).With(jobs.MaxAttempts(1)) })
+	many(t, r, 90, func(i int) jobs.Spec {
+		return jobs.Command(command.Shell(fmt.Sprintf("exit %d", i%20/19)), jobs.MaxAttempts(1))
+	})
 	runnerkit.Drain(t, r, web1)
 	spread(t, r)
 	load := shell(t, r, "true", jobs.Label("load yesterday from the shop"))

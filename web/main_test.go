@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
@@ -51,7 +52,7 @@ func open(t testing.TB) *runner.Runner {
 // shell enqueues a shell script.
 func shell(t testing.TB, r *runner.Runner, script string, options ...jobs.Option) int64 {
 	t.Helper()
-	task, err := r.Enqueue(context.Background(), jobs.Shell(script).With(options...))
+	task, err := r.Enqueue(context.Background(), jobs.Command(command.Shell(script), options...))
 	testkit.NoError(t, err)
 	return task.ID
 }
@@ -73,7 +74,7 @@ func many(t testing.TB, r *runner.Runner, n int, spec func(i int) jobs.Spec) (id
 // daily adds a schedule that runs true at three o'clock.
 func daily(t testing.TB, r *runner.Runner, name string) {
 	t.Helper()
-	s := jobs.Schedule{Name: name, Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}
+	s := jobs.Schedule{Name: name, Cron: "0 3 * * *", Spec: jobs.Command(command.Shell("true"))}
 	testkit.NoError(t, r.SetSchedule(context.Background(), s))
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
@@ -61,7 +62,8 @@ func TestMetrics(t *testing.T) {
 	shell(t, r, "exit 22", jobs.Queue("media"))
 	shell(t, r, "true")
 	shell(t, r, "true")
-	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With(),
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *",
+		Spec:       jobs.Command(command.Shell("true")),
 		AlertAfter: time.Hour}))
 	families := scrape(t, s)
 	for _, test := range []struct {

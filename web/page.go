@@ -21,6 +21,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 )
 
@@ -238,7 +239,7 @@ func (h *handler) redact(t jobs.Task) jobs.Task {
 	}
 
 	t.Args, t.Result, t.Error, t.ErrorLine = nil, nil, "", ""
-	t.Path, t.Cwd, t.EnvFile, t.Hooks = "", "", "", jobs.Hooks{}
+	t.Path, t.Cwd, t.EnvFile, t.Hooks = "", "", "", command.Hooks{}
 	if t.Progress != nil {
 		t.Progress = &jobs.Progress{Done: t.Progress.Done, Total: t.Progress.Total}
 	}

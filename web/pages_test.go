@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -170,7 +171,7 @@ func TestHostileTextIsShownAsText(t *testing.T) {
 	r := open(t)
 	shell(t, r, "printf '<script>alert(2)</script>\\033]0;x\\007\\033[2J\u202eRTL\\n'; exit 1",
 		jobs.Label("<img src=x onerror=alert(3)>\u202e"))
-	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Command{Argv: []string{hostile}}.With(jobs.Label("<b>"))}
+	schedule := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Command(command.Command{Argv: []string{hostile}}, jobs.Label("<b>"))}
 	testkit.NoError(t, r.SetSchedule(t.Context(), schedule))
 	boom := jobs.Define[string]("boom", jobs.MaxAttempts(1))
 	r.Register(boom.Handler(func(_ context.Context, in string) error { return fmt.Errorf("%s", in) }))
@@ -189,10 +190,10 @@ func TestHostileTextIsShownAsText(t *testing.T) {
 
 func TestSecretsAreNotShown(t *testing.T) {
 	r := open(t)
-	c := jobs.Shell("cat >/dev/null; exit 1")
+	c := command.Shell("cat >/dev/null; exit 1")
 	c.Env, c.Input = map[string]string{"TOKEN": "marker-env"}, []byte("marker-input")
-	runnerkit.Enqueue(t, r, c.With())
-	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: c.With()}))
+	runnerkit.Enqueue(t, r, jobs.Command(c))
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Command(c)}))
 	runnerkit.Drain(t, r, web1)
 	var log bytes.Buffer // the log needs no lock, because the requests of this test come one after the other
 	s := serveEmbedded(t, r, web.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -219,7 +220,8 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	stops := jobs.Define[string]("stops")
 	r.Register(stops.Handler(func(_ context.Context, in string) error { return jobs.Cancel(errors.New(in)) }))
 	runnerkit.Enqueue(t, r, stops.With("marker-cancel"))
-	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("marker-args").With()}))
+	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *",
+		Spec: jobs.Command(command.Shell("marker-args"))}))
 	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules", "/tasks/1/log", "/api/v1/tasks",

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -38,7 +39,7 @@ func TestPageOfLabel(t *testing.T) {
 
 func TestPageOfSchedule(t *testing.T) {
 	r := open(t)
-	spec := jobs.Shell("true").With()
+	spec := jobs.Command(command.Shell("true"))
 	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "30 3 * * MON", Zone: "Asia/Kolkata", Spec: spec}))
 	s := serve(t, r, webOptions)
 	_, body := s.post("/actions/schedule-run", url.Values{"name": {"backup"}, "back": {"/schedules/backup"}})
@@ -60,7 +61,7 @@ func TestPageOfSchedule(t *testing.T) {
 func TestRetryHidesNoFailure(t *testing.T) {
 	r := open(t)
 	mark := filepath.Join(t.TempDir(), "again")
-	spec := jobs.Shell("[ -e " + mark + " ] || { touch " + mark + "; echo no space left >&2; exit 1; }").With()
+	spec := jobs.Command(command.Shell("[ -e " + mark + " ] || { touch " + mark + "; echo no space left >&2; exit 1; }"))
 	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "0 3 * * *", Spec: spec}))
 	_, err := r.RunSchedule(t.Context(), "backup")
 	testkit.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -53,7 +54,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	}
 	shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.MaxAttempts(3))
 	schedule := func(name, cron, zone, script string) {
-		spec := jobs.Shell(script).With()
+		spec := jobs.Command(command.Shell(script))
 		testkit.NoError(t, r.SetSchedule(context.Background(), jobs.Schedule{Name: name, Cron: cron, Zone: zone, Spec: spec}))
 	}
 	schedule("backup", "0 3 * * *", "Europe/Berlin", "tar -cf /dev/null /etc/hostname")
@@ -74,7 +75,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	for i := range 18 {
 		shell(t, r, fmt.Sprintf("ffmpeg -i clip%02d.mov -c:v libx264 -preset slow -crf 22 clip%02d.mp4", i, i), jobs.Queue("media"))
 	}
-	enqueue(jobs.Shell("report.sh --days 7").With(jobs.In(8*time.Hour), jobs.Label("nightly")))
+	enqueue(jobs.Command(command.Shell("report.sh --days 7"), jobs.In(8*time.Hour), jobs.Label("nightly")))
 	load := shell(t, r, "load.sh --day today", jobs.Queue("etl"))
 	merge := shell(t, r, "merge.sh", jobs.Queue("etl"), jobs.DependsOn(load))
 	shell(t, r, "mail.sh", jobs.Queue("etl"), jobs.DependsOn(merge), jobs.DependsOnAny(1, 2))
@@ -104,7 +105,7 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 			limit := jobs.Limit{Target: target, Running: 1_000_000, Rate: 100_000, Per: 36 * time.Hour, Burst: 100_000}
 			testkit.NoError(t, r.SetLimit(context.Background(), limit))
 			s := jobs.Schedule{Name: queue, Cron: "1,3,5,7,11,13,17,19,23,29,31,37 1,2,3,4,5,6,7 1-31 1-12 MON,TUE,WED",
-				Zone: "America/Argentina/ComodRivadavia", Spec: jobs.Shell("exit 1").With(jobs.Label(queue))}
+				Zone: "America/Argentina/ComodRivadavia", Spec: jobs.Command(command.Shell("exit 1"), jobs.Label(queue))}
 			testkit.NoError(t, r.SetSchedule(context.Background(), s))
 			if _, err := r.RunSchedule(context.Background(), queue); err != nil {
 				t.Fatal(err)
@@ -117,7 +118,7 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	testkit.NoError(t, err)
 	runnerkit.Drain(t, r, web1)
 	testkit.NoError(t, r.Pause(context.Background(), strings.Repeat("because ", 100), long(7, 100)))
-	ids := many(t, r, 100_000, func(n int) jobs.Spec { return jobs.Shell("true").With(jobs.Queue(long(n%40, 100))) })
+	ids := many(t, r, 100_000, func(n int) jobs.Spec { return jobs.Command(command.Shell("true"), jobs.Queue(long(n%40, 100))) })
 	chain := shell(t, r, "true", jobs.DependsOn(ids[:1000]...))
 	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
 	return map[string]string{"task": page(2), "function": page(function.ID), "chain": page(chain)}

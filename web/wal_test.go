@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -50,7 +51,7 @@ func TestOpenPagesDoNotKeepWriteAheadLogFromBeingReused(t *testing.T) {
 	}
 
 	const each, rounds = 500_000, 60
-	large := jobs.Shell(": " + strings.Repeat("x", each)).With(jobs.In(time.Hour))
+	large := jobs.Command(command.Shell(": "+strings.Repeat("x", each)), jobs.In(time.Hour))
 	most := int64(0)
 	for n := range rounds {
 		runnerkit.Enqueue(t, r, large)

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -152,7 +153,7 @@ func must[V any](v V, err error) func(t stopper) V {
 
 // commandSpec returns the Spec of a command. The tests run no commands.
 func commandSpec(options ...jobs.Option) jobs.Spec {
-	return jobs.Command{Argv: []string{"true"}}.With(options...)
+	return jobs.Command(command.Command{Argv: []string{"true"}}, options...)
 }
 
 // functionSpec returns the Spec of a function.

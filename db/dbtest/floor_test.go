@@ -8,6 +8,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
 )
@@ -64,7 +65,7 @@ func (f *floorTest) insert(n int, options ...jobs.Option) (ids []int64) {
 	f.Helper()
 	specs := make([]jobs.Spec, n)
 	for i := range specs {
-		specs[i] = jobs.Command{Argv: []string{"true"}}.With(options...)
+		specs[i] = jobs.Command(command.Command{Argv: []string{"true"}}, options...)
 	}
 	added, err := f.d.Insert(f.Context(), specs, f.now)
 	testkit.NoError(f.T, err)

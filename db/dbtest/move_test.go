@@ -13,6 +13,7 @@ import (
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/transfer"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit/pgkit"
 )
 
@@ -210,7 +211,7 @@ func insert(t *testing.T, d *db.DB, n int) ([]int64, error) {
 	t.Helper()
 	specs := make([]jobs.Spec, n)
 	for i := range specs {
-		specs[i] = jobs.Command{Argv: []string{"true"}}.With()
+		specs[i] = jobs.Command(command.Command{Argv: []string{"true"}})
 	}
 	added, err := d.Insert(t.Context(), specs, moving)
 	ids := make([]int64, len(added))

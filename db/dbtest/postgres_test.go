@@ -8,6 +8,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
 )
@@ -67,7 +68,7 @@ func TestTriggerThatKeepsTaskOutEndsInsert(t *testing.T) {
 		CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
 		CREATE TRIGGER nothing BEFORE INSERT ON tasks FOR EACH ROW EXECUTE FUNCTION nothing()`)
 	testkit.NoError(t, err)
-	spec := jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"))
+	spec := jobs.Command(command.Command{Argv: []string{"true"}}, jobs.Unique("k"))
 	_, err = d.Insert(t.Context(), []jobs.Spec{spec}, time.Now())
 	testkit.ErrorIs(t, err, jobs.ErrConflict, `key "k"`, "no task holds the key")
 }

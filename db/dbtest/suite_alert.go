@@ -7,13 +7,14 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // alertSchedule adds a schedule with alerts and a hook, and returns a worker.
-func (s *store) alertSchedule(hooks jobs.Hooks) *db.Worker {
+func (s *store) alertSchedule(hooks command.Hooks) *db.Worker {
 	s.Helper()
 	schedule := taskspec.WithDefaults(jobs.Schedule{Name: "backup", Cron: "@daily", AlertAfter: time.Hour,
-		Spec: commandSpec(jobs.OnEnd(hooks))})
+		Spec: commandSpec(func(s *jobs.Spec) { s.Hooks = hooks })})
 	if err := s.ChangeSchedules(s.Context(), "", s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 		return []jobs.Schedule{schedule}, nil, nil
 	}); err != nil {
@@ -73,7 +74,7 @@ var alertTests = group{
 		s.wantAlerts(w, "backup")
 	},
 	"a failure is no success, and a deleted success still counts": func(s *store) {
-		w := s.alertSchedule(jobs.Hooks{})
+		w := s.alertSchedule(command.Hooks{})
 		s.sleep(time.Minute)
 		s.finish(w, s.runScheduled(w), taskspec.Outcome{})
 		s.sleep(30 * time.Minute)

@@ -8,6 +8,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -54,10 +55,11 @@ var claims = group{
 		}
 	},
 	"a claim returns the task as it is stored": func(s *store) {
-		s.insert(jobs.Command{Argv: []string{"a", "b"}, Path: "/a", Dir: "/", Env: map[string]string{"A": "x"}, EnvFile: "/e",
-			Input: []byte("i")}.
-			With(jobs.Label("l"), jobs.Timeout(time.Second), jobs.MaxAttempts(5), jobs.RetryOn("3"), jobs.Unique("key"),
-				jobs.ExpiresIn(time.Hour), jobs.Lane("lane")))
+		s.insert(jobs.Command(command.Command{Argv: []string{"a", "b"}, Path: "/a", Dir: "/", Env: map[string]string{"A": "x"},
+			EnvFile: "/e",
+			Input:   []byte("i")}, jobs.Label("l"), jobs.Timeout(time.Second), jobs.MaxAttempts(5),
+			func(s *jobs.Spec) { s.RetryOn = "3" }, jobs.Unique("key"),
+			jobs.ExpiresIn(time.Hour), jobs.Lane("lane")))
 		w := s.worker()
 		s.sleep(time.Second)
 		got, stored := s.claimOnly(w), s.get(1)

@@ -9,6 +9,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // The group drawings tests the queries for the diagrams on the web pages.
@@ -56,7 +57,7 @@ var drawings = group{
 	},
 	"the names of tasks": func(s *store) {
 		long := strings.Repeat("x", 2000)
-		all := s.insert(commandSpec(jobs.Label("nightly")), jobs.Command{Argv: []string{long}}.With(), functionSpec("send"))
+		all := s.insert(commandSpec(jobs.Label("nightly")), jobs.Command(command.Command{Argv: []string{long}}), functionSpec("send"))
 		names := must(s.Names(s.Context(), append(all, 99)))(s)
 		got := fmt.Sprint(names[all[0]].Label, " ", string(names[all[0]].Args), names[all[1]].Args == nil, names[all[2]].Job, len(names))
 		if want := `nightly ["true"]truesend3`; got != want {

@@ -8,6 +8,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit/sample"
 )
 
@@ -47,7 +48,7 @@ func (s *store) everyOption() (tasks []jobs.Task) {
 
 // ended is an outcome with a value in each field.
 var ended = taskspec.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ErrorLine: "no space", Result: []byte("1"), ExitCode: new(3),
-	Signal: 9, OutputBytes: 9, OutputTruncated: true, Usage: jobs.Usage{User: time.Second}, ChildrenKilled: 1, ChildrenLeft: 2}
+	Signal: 9, OutputBytes: 9, OutputTruncated: true, Usage: command.Usage{User: time.Second}, ChildrenKilled: 1, ChildrenLeft: 2}
 
 var fieldTests = group{
 	"a worker is read as it was written": func(s *store) {

@@ -9,6 +9,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // hooks returns the hooks in the database as "event of task: command", in the
@@ -33,12 +34,12 @@ func (s *store) wantHooks(want ...string) {
 	}
 }
 
-var allHooks = jobs.Hooks{OnFailure: "bad", OnSuccess: "good", OnOutput: "said"}
+var allHooks = command.Hooks{OnFailure: "bad", OnSuccess: "good", OnOutput: "said"}
 
 var hookTests = group{
 	"the end of a task adds its hooks in the same transaction": func(s *store) {
 		code := 3
-		s.insert(commandSpec(jobs.OnEnd(allHooks), jobs.Queue("mail"), jobs.Priority(7), jobs.Label("night"),
+		s.insert(commandSpec(func(s *jobs.Spec) { s.Hooks = allHooks }, jobs.Queue("mail"), jobs.Priority(7), jobs.Label("night"),
 			jobs.Metadata(map[string]string{"tenant": "acme"})))
 		w := s.worker()
 		task := s.claimOnly(w)
@@ -77,7 +78,7 @@ var hookTests = group{
 		specs := make([]jobs.Spec, 20)
 		for i := range specs {
 			if specs[i] = commandSpec(); i%10 == 3 {
-				specs[i] = commandSpec(jobs.OnEnd(allHooks))
+				specs[i] = commandSpec(func(s *jobs.Spec) { s.Hooks = allHooks })
 			}
 		}
 
@@ -93,7 +94,7 @@ var hookTests = group{
 		s.wantHooks("completed of 14: good", "completed of 4: good")
 	},
 	"the hooks of the worker are for tasks without their own": func(s *store) {
-		s.insert(commandSpec(jobs.OnEnd(jobs.Hooks{OnSuccess: "own"})), commandSpec(),
+		s.insert(commandSpec(func(s *jobs.Spec) { s.Hooks = command.Hooks{OnSuccess: "own"} }), commandSpec(),
 			functionSpec("f", jobs.MaxAttempts(1)))
 		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
 			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}, {Job: "f", MaxAttempts: 1}}))(s)
@@ -105,8 +106,9 @@ var hookTests = group{
 		s.wantHooks("completed of 1: own", "completed of 2: good", "failed of 3: bad")
 	},
 	"the end of a hook, a cancelled task and a retry run no hooks": func(s *store) {
-		s.insert(commandSpec(jobs.OnEnd(allHooks)), commandSpec(jobs.OnEnd(allHooks), jobs.MaxAttempts(2)),
-			commandSpec(jobs.OnEnd(allHooks)))
+		s.insert(commandSpec(func(s *jobs.Spec) { s.Hooks = allHooks }),
+			commandSpec(func(s *jobs.Spec) { s.Hooks = allHooks }, jobs.MaxAttempts(2)),
+			commandSpec(func(s *jobs.Spec) { s.Hooks = allHooks }))
 		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
 			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
 		w.SetHooks(allHooks)
@@ -120,11 +122,11 @@ var hookTests = group{
 	},
 	"a task that expires or loses its dependency is cancelled, so it runs no hooks": func(s *store) {
 		first := s.insert(commandSpec(jobs.MaxAttempts(1)))[0]
-		after := s.insert(commandSpec(jobs.DependsOn(first), jobs.OnEnd(allHooks)))[0]
-		expires := s.insert(commandSpec(jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), jobs.OnEnd(allHooks)))[0]
+		after := s.insert(commandSpec(jobs.DependsOn(first), func(s *jobs.Spec) { s.Hooks = allHooks }))[0]
+		expires := s.insert(commandSpec(jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), func(s *jobs.Spec) { s.Hooks = allHooks }))[0]
 		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
 			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
-		w.SetHooks(jobs.Hooks{OnSuccess: "good"})
+		w.SetHooks(command.Hooks{OnSuccess: "good"})
 		s.finish(w, s.claimOnly(w), failed)
 		s.sleep(2 * time.Hour)
 		s.claim(w, 1)
@@ -133,7 +135,7 @@ var hookTests = group{
 		s.wantHooks()
 	},
 	"a lost task runs the hooks of the worker that records the loss": func(s *store) {
-		s.insert(commandSpec(jobs.MaxLosses(0), jobs.OnEnd(allHooks)))
+		s.insert(commandSpec(jobs.MaxLosses(0), func(s *jobs.Spec) { s.Hooks = allHooks }))
 		w := s.worker()
 		task := s.claimOnly(w)
 		s.write(w, task, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", "last words\n")}})
@@ -150,7 +152,8 @@ var hookTests = group{
 	"the first success after a failure of the same subject runs on-recovery": func(s *store) {
 		w := s.worker()
 		run := func(key string, o taskspec.Outcome) {
-			s.insert(commandSpec(jobs.Unique(key), jobs.MaxAttempts(1), jobs.Priority(9999), jobs.OnEnd(jobs.Hooks{OnRecovery: "well"})))
+			s.insert(commandSpec(jobs.Unique(key), jobs.MaxAttempts(1), jobs.Priority(9999),
+				func(s *jobs.Spec) { s.Hooks = command.Hooks{OnRecovery: "well"} }))
 			s.finish(w, s.claim(w, 1)[0], o)
 		}
 		run("a", taskspec.Outcome{})

@@ -16,6 +16,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // specSeq returns a sequence of specs. If end is not nil, the last element of
@@ -35,13 +36,14 @@ func specSeq(specs []jobs.Spec, end error) func(func(jobs.Spec, error) bool) {
 
 var inserts = group{
 	"a task has all options of its spec": func(s *store) {
-		spec := jobs.Command{Argv: []string{"a", "\x01&<>é", ""}, Path: "/bin/a", Dir: "/srv",
+		spec := jobs.Command(command.Command{Argv: []string{"a", "\x01&<>é", ""}, Path: "/bin/a", Dir: "/srv",
 			Env: map[string]string{"A": "1", "B": "&é\n"}, EnvFile: "/e",
-			Input: []byte("in\x00put")}.With(jobs.Queue("q"), jobs.Priority(-7), jobs.Label("l"), jobs.In(time.Hour),
+			Input: []byte("in\x00put")}, jobs.Queue("q"), jobs.Priority(-7), jobs.Label("l"), jobs.In(time.Hour),
 			jobs.ExpiresIn(time.Minute),
-			jobs.Unique("k"), jobs.MaxAttempts(4), jobs.MaxLosses(2), jobs.Timeout(time.Second), jobs.KillAfter(0),
-			jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: time.Second, Max: time.Hour}), jobs.RetryOn("75"),
-			jobs.OutputLimit(9))
+			jobs.Unique("k"), jobs.MaxAttempts(4), jobs.MaxLosses(2), jobs.Timeout(time.Second), func(s *jobs.Spec) { s.KillAfter = 0 },
+			jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffLinear, Delay: time.Second, Max: time.Hour}),
+			func(s *jobs.Spec) { s.RetryOn = "75" },
+			func(s *jobs.Spec) { s.OutputLimit = 9 })
 		spec.CreatedBy = "ann"
 		id := s.insert(spec)[0]
 		want := taskspec.NewTask(&spec, s.now)
@@ -159,7 +161,7 @@ var inserts = group{
 		}
 	},
 	"a duration below one millisecond does not become 0": func(s *store) {
-		got := s.get(s.insert(commandSpec(jobs.Timeout(1), jobs.KillAfter(1)))[0])
+		got := s.get(s.insert(commandSpec(jobs.Timeout(1), func(s *jobs.Spec) { s.KillAfter = 1 }))[0])
 		if got.Timeout != time.Millisecond || got.KillAfter != time.Millisecond {
 			s.Errorf("got timeout %v, kill_after %v; want 1 ms for both", got.Timeout, got.KillAfter)
 		}
@@ -167,15 +169,16 @@ var inserts = group{
 	"Insert accepts every spec that Validate accepts": func(s *store) {
 		deep := strings.Repeat("[", usercode.MaxDepth) + strings.Repeat("]", usercode.MaxDepth)
 		for name, spec := range map[string]jobs.Spec{
-			"long": jobs.Command{Argv: []string{strings.Repeat("x", taskspec.MaxArgs-4)},
+			"long": jobs.Command(command.Command{Argv: []string{strings.Repeat("x", taskspec.MaxArgs-4)},
 				Path: "/" + strings.Repeat("x", taskspec.MaxPath-1),
-				Env:  map[string]string{"A": strings.Repeat("&", taskspec.MaxEnv-8)}, Input: make([]byte, taskspec.MaxInput)}.
-				With(jobs.Label(strings.Repeat("é", taskspec.MaxText/2)), jobs.Unique(strings.Repeat("k", taskspec.MaxText)),
-					jobs.Queue(strings.Repeat("q", taskspec.MaxName))),
-			"deep":    jobs.Define[json.RawMessage](strings.Repeat("j", taskspec.MaxName)).With(json.RawMessage(deep)),
-			"control": jobs.Command{Argv: []string{"a"}, Env: map[string]string{"A": strings.Repeat("\x01", taskspec.MaxEnv/6-2)}}.With(),
-			"late":    commandSpec(jobs.In(taskspec.MaxDelay), jobs.ExpiresIn(taskspec.MaxDelay), jobs.Timeout(taskspec.MaxDelay)),
-			"never":   commandSpec(jobs.At(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))),
+				Env:  map[string]string{"A": strings.Repeat("&", taskspec.MaxEnv-8)}, Input: make([]byte, taskspec.MaxInput)},
+				jobs.Label(strings.Repeat("é", taskspec.MaxText/2)), jobs.Unique(strings.Repeat("k", taskspec.MaxText)),
+				jobs.Queue(strings.Repeat("q", taskspec.MaxName))),
+			"deep": jobs.Define[json.RawMessage](strings.Repeat("j", taskspec.MaxName)).With(json.RawMessage(deep)),
+			"control": jobs.Command(command.Command{Argv: []string{"a"},
+				Env: map[string]string{"A": strings.Repeat("\x01", taskspec.MaxEnv/6-2)}}),
+			"late":  commandSpec(jobs.In(taskspec.MaxDelay), jobs.ExpiresIn(taskspec.MaxDelay), jobs.Timeout(taskspec.MaxDelay)),
+			"never": commandSpec(jobs.At(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))),
 		} {
 			if err := taskspec.Validate(&spec); err != nil {
 				s.Errorf("%s: got error %v of Validate, want none", name, err)
@@ -264,7 +267,7 @@ var inserts = group{
 		s.insert(commandSpec()) // the connection can still be used
 	},
 	"the input has a table of its own and is deleted with its task": func(s *store) {
-		id := s.insert(jobs.Command{Argv: []string{"cat"}, Input: []byte("x")}.With())[0]
+		id := s.insert(jobs.Command(command.Command{Argv: []string{"cat"}, Input: []byte("x")}))[0]
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 1 || s.get(id).InputBytes != 1 {
 			s.Errorf("got %d inputs, %d input bytes; want 1, 1", n, s.get(id).InputBytes)
 		}

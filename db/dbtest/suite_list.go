@@ -9,6 +9,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // oneOfEachState adds a task in each state, each with its own queue and label.
@@ -174,7 +175,7 @@ var lists = group{
 	},
 	"a match searches label, job, args and error": func(s *store) {
 		s.insert(functionSpec("f", jobs.Label("needle")), functionSpec("needle.find"),
-			jobs.Command{Argv: []string{"x", "Needle"}}.With(), functionSpec("g", jobs.MaxAttempts(1)))
+			jobs.Command(command.Command{Argv: []string{"x", "Needle"}}), functionSpec("g", jobs.MaxAttempts(1)))
 		w := s.worker("g")
 		s.finish(w, s.claimOnly(w), taskspec.Outcome{Reason: jobs.ReasonError, Error: "no NEEDLE here"})
 		s.wantIDs(s.list(jobs.Filter{Match: "needle"}), []int64{1, 2, 3, 4})

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit/sample"
 )
 
@@ -29,7 +30,7 @@ func plainOptions(s *store) {
 			continue
 		}
 
-		want := jobs.Command{}.With()
+		want := jobs.Command(command.Command{})
 		sample.Set(o, &want, "/tmp")
 		key := "unique_key"
 		if o.Key == key {

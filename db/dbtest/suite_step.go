@@ -6,6 +6,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 func (s *store) steps(id int64) []jobs.Step {
@@ -49,7 +50,7 @@ var steps = group{
 
 		s.finish(w, claimed, taskspec.Outcome{})
 		s.exec(`UPDATE tasks SET unique_key = 'k' WHERE id = ?`, claimed.ID)
-		s.insert(jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"), jobs.In(lease)))
+		s.insert(jobs.Command(command.Command{Argv: []string{"true"}}, jobs.Unique("k"), jobs.In(lease)))
 		if m := s.apply(db.Retry(s.now, s.now, false), claimed.ID)[0]; !m.Taken || m.Done {
 			s.Fatalf("got taken %v, done %v; want true, false", m.Taken, m.Done)
 		}

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // inTx calls do in a transaction of a caller, which is then committed or rolled
@@ -97,7 +98,7 @@ var transactions = group{
 	"tasks that a transaction adds are like other tasks": func(s *store) {
 		specs := []jobs.Spec{functionSpec("plain"), functionSpec("plain"), commandSpec(jobs.Unique("k")), commandSpec(jobs.Unique("k")),
 			functionSpec("lane", jobs.Lane("l")), functionSpec("lane", jobs.Lane("l")),
-			jobs.Command{Argv: []string{"cat"}, Input: []byte("x")}.With(jobs.In(time.Minute))}
+			jobs.Command(command.Command{Argv: []string{"cat"}, Input: []byte("x")}, jobs.In(time.Minute))}
 		last := functionSpec("last")
 		last.DependsOnEarlier = []int{0, 2}
 		specs = append(specs, last)

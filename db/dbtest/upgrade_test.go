@@ -8,6 +8,7 @@ import (
 	"example.com/runner/db/pgdriver"
 	"example.com/runner/db/schema"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
 )
@@ -20,8 +21,8 @@ func TestUpgradeOnPostgreSQLKeepsEverything(t *testing.T) {
 	options := db.Options{Engine: pgdriver.Engine(), Dir: t.TempDir(), Create: true}
 	older, err := db.Open(ctx, address, options)
 	testkit.NoError(t, err)
-	first, second := jobs.Command{Argv: []string{"true"}}, jobs.Command{Argv: []string{"cat"}}
-	_, err = older.Insert(ctx, []jobs.Spec{first.With(), second.With(jobs.DependsOn(1))}, time.Now())
+	first, second := command.Command{Argv: []string{"true"}}, command.Command{Argv: []string{"cat"}}
+	_, err = older.Insert(ctx, []jobs.Spec{jobs.Command(first), jobs.Command(second, jobs.DependsOn(1))}, time.Now())
 	testkit.NoError(t, err)
 	w, err := older.Register(ctx, db.WorkerInfo{ID: db.NewWorkerID(), Name: "busy", Lease: time.Minute, StartedAt: time.Now()},
 		[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})

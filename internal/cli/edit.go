@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // notEdited lists the flags of a new task that edit doesn't have. A task keeps
@@ -22,7 +23,7 @@ type Edit struct {
 	unset   []string // flags whose options get their defaults
 	changes []jobs.Option
 	words   []string        // of the new command; empty with --shell
-	command jobs.Command    // without an Argv to keep the command
+	command command.Command // without an Argv to keep the command
 	args    json.RawMessage // new arguments of a function; nil to keep them
 	caller  ops.Invocation
 }
@@ -71,7 +72,7 @@ func (e *Edit) Read(c *Context, a *App, words []string) (err error) {
 	case c.IsSet("args") && (c.IsSet("shell") || words != nil):
 		return ui.Exclusive("--args", "a command")
 	case c.IsSet("shell"):
-		e.command = jobs.Shell(e.flags.Shell)
+		e.command = command.Shell(e.flags.Shell)
 	case c.IsSet("args"):
 		if e.args, err = ops.ReadArgs(e.flags.args, a.Stdin); err != nil {
 			return err
@@ -131,7 +132,7 @@ func (e *Edit) Prepare(t jobs.Task) ([]jobs.Option, error) {
 		case e.command.Argv != nil && s.Job != jobs.CommandJob:
 			s.Err = &jobs.FieldError{Field: "args", Msg: "it calls the function " + s.Job + ", which has no command; use --args"}
 		case e.command.Argv != nil:
-			s.Args, s.Path = e.command.With().Args, path
+			s.Args, s.Path = jobs.Command(e.command).Args, path
 		case e.args != nil && s.Job == jobs.CommandJob:
 			s.Err = &jobs.FieldError{Field: "args", Msg: "it runs a command; write the new command after --"}
 		case e.args != nil:

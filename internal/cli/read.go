@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // Read makes a task from the flags. words are the words of the command, without
@@ -213,13 +214,13 @@ func usesColons(words []string) bool {
 
 // setCommand sets the command of a task: the words, or the script of --shell.
 func (t *TaskFlags) setCommand(c *Context, caller ops.Invocation, words []string, s *jobs.Spec) error {
-	command := jobs.Command{Argv: words}
+	typed := command.Command{Argv: words}
 	if t.Shell != "" {
-		command = jobs.Shell(t.Shell)
+		typed = command.Shell(t.Shell)
 	}
 
 	s.Cwd = cmp.Or(s.Cwd, caller.Dir)
-	path, f := resolve(caller, command, words, s.Cwd)
+	path, f := resolve(caller, typed, words, s.Cwd)
 	if f != nil {
 		// run and enqueue --wait exit with 126 or 127 if the program can't
 		// start, as the task itself would. Other commands exit with 1.
@@ -229,7 +230,7 @@ func (t *TaskFlags) setCommand(c *Context, caller ops.Invocation, words []string
 		return f
 	}
 
-	made := command.With()
+	made := jobs.Command(typed)
 	s.Job, s.Args, s.Path, s.Err = made.Job, made.Args, path, made.Err
 	s.MaxAttempts = cmp.Or(s.MaxAttempts, made.MaxAttempts)
 	return nil
@@ -244,12 +245,12 @@ var builtins = []string{"cd", "source", ".", "export", "ulimit", "umask", "eval"
 
 // resolve returns the path of a command's program. The typed words are empty
 // with --shell.
-func resolve(caller ops.Invocation, command jobs.Command, words []string, dir string) (string, *ui.Error) {
+func resolve(caller ops.Invocation, typed command.Command, words []string, dir string) (string, *ui.Error) {
 	if caller.Elsewhere {
-		return command.Path, nil
+		return typed.Path, nil
 	}
 
-	name := command.Argv[0]
+	name := typed.Argv[0]
 	path, f := caller.Find(name, dir)
 	switch {
 	case f == nil:

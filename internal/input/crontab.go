@@ -13,6 +13,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // Entry is a line that runs a command, or a line that can't be imported.
@@ -181,7 +182,8 @@ func (r *crontabReader) entry(line string) (s jobs.Schedule, err error) {
 		return s, invalid("the command begins with %q, an option that only other crons know", word)
 	}
 
-	command := jobs.Command{Argv: []string{r.shell, "-c", script}, Path: r.shell, Dir: dir, Input: input}
+	command := command.Command{Argv: []string{r.shell, "-c", script}, Path: r.shell, Dir: dir, Input: input}
+	command.LeaveChildren = true
 	if len(r.env) > 0 {
 		command.Env = maps.Clone(r.env)
 	}
@@ -191,7 +193,7 @@ func (r *crontabReader) entry(line string) (s jobs.Schedule, err error) {
 		Cron:   times,
 		Zone:   r.Zone,
 		Jitter: r.jitter,
-		Spec:   command.With(jobs.LeaveChildren()),
+		Spec:   jobs.Command(command),
 	})
 	if r.mailTo != "" {
 		s.Spec.OnOutput = mailHook(r.mailTo)

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // Each is the command that enqueue --each runs for each line.
@@ -48,7 +49,7 @@ func NewEach(words []string, script string, null bool) (*Each, error) {
 			Hint(`"$1" in place of {}`)
 	}
 
-	shell := jobs.Shell(script)
+	shell := command.Shell(script)
 	e.fixed, e.words, e.path = append(shell.Argv, "sh"), []string{"{}"}, shell.Path
 	return e, nil
 }
@@ -127,7 +128,7 @@ func (e *Each) fill(s *jobs.Spec, line string) error {
 		argv = append(argv, values.Replace(word))
 	}
 
-	command := jobs.Command{Argv: argv}.With()
+	command := jobs.Command(command.Command{Argv: argv})
 	s.Job, s.Args, s.Path = command.Job, command.Args, e.path
 	s.Label = humanize.Cut(humanize.Safe(values.Replace(s.Label)), taskspec.MaxText)
 	return command.Err

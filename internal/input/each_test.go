@@ -5,15 +5,16 @@ import (
 
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
 // BenchmarkEachLine measures how long it takes to make and to check the Spec of
 // a line of "enqueue --each".
 func BenchmarkEachLine(b *testing.B) {
-	command, err := NewEach([]string{"convert.sh", "{}", "{.}.mp4"}, "", false)
+	template, err := NewEach([]string{"convert.sh", "{}", "{.}.mp4"}, "", false)
 	testkit.NoError(b, err)
-	each := Batch{lines: testLines(b, jobs.Command{}.With()), each: command}
+	each := Batch{lines: testLines(b, jobs.Command(command.Command{})), each: template}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := each.spec(line{text: []byte("films/2026/holiday in the mountains.mov")}, 0); err != nil {

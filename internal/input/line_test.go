@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 )
@@ -44,7 +45,7 @@ func BenchmarkBatchLine(b *testing.B) {
 		{"function", `{"job":"email.send","args":{"to":"someone@example.com","subject":"a payload of about one hundred bytes","n":1}}`},
 	} {
 		b.Run(test.name, func(b *testing.B) {
-			l := testLines(b, jobs.Command{}.With())
+			l := testLines(b, jobs.Command(command.Command{}))
 			l.base.Job = ""
 			b.ReportAllocs()
 			for b.Loop() {
@@ -61,7 +62,7 @@ func BenchmarkBatchLine(b *testing.B) {
 }
 
 func TestBatchKnowsKeysOfRecords(t *testing.T) {
-	l := testLines(t, jobs.Command{}.With())
+	l := testLines(t, jobs.Command(command.Command{}))
 	for _, record := range []ui.Record{EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, sampleTime),
 		(&ui.Task{Reveal: true}).Record()} {
 		text, err := json.Marshal(record)
@@ -81,7 +82,7 @@ func TestBatchKnowsKeysOfRecords(t *testing.T) {
 }
 
 func TestInvalidBatchLinesAreRejected(t *testing.T) {
-	l := testLines(t, jobs.Command{}.With())
+	l := testLines(t, jobs.Command(command.Command{}))
 	l.base.Job = ""
 	for _, test := range []struct{ line, want string }{
 		{`{"args":["true"],"quue":1}`, `unknown field "quue" (queue?)`},
@@ -142,8 +143,9 @@ func TestInvalidBatchLinesAreRejected(t *testing.T) {
 }
 
 func TestBatchLineOverridesOptionsOfCommandLine(t *testing.T) {
-	base := jobs.Command{Dir: "/base", Env: map[string]string{"A": "base", "B": "base"}, EnvFile: "/base.env", Input: []byte("base")}.
-		With(jobs.Queue("base"), jobs.Priority(1), jobs.In(time.Minute), jobs.WithBackoff(jobs.Backoff{Delay: time.Second}))
+	base := jobs.Command(command.Command{Dir: "/base", Env: map[string]string{"A": "base", "B": "base"}, EnvFile: "/base.env",
+		Input: []byte("base")}, jobs.Queue("base"), jobs.Priority(1), jobs.In(time.Minute),
+		jobs.WithBackoff(jobs.Backoff{Delay: time.Second}))
 	base.Job = ""
 	l := testLines(t, base)
 	spec := func(line string) jobs.Spec {
@@ -197,7 +199,7 @@ func FuzzBatchLine(f *testing.F) {
 		`{"\u0061rgs":["true"]}`, `{"args":[ "\\\"" ]}`} {
 		f.Add(seed)
 	}
-	l := testLines(f, jobs.Command{}.With())
+	l := testLines(f, jobs.Command(command.Command{}))
 	l.base.Job = ""
 	l.caller.Elsewhere = true
 	f.Fuzz(func(t *testing.T, line string) {

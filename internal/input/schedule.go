@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // ReadSchedule parses a schedule as runner schedule list --json prints it. Keys
@@ -61,7 +62,7 @@ func readScheduleTask(text json.RawMessage, caller ops.Invocation) (s jobs.Spec,
 		return s, err
 	}
 
-	base := jobs.Command{}.With()
+	base := jobs.Command(command.Command{})
 	base.Args, base.Err = nil, nil
 	if v.members["cwd"] == nil {
 		base.Cwd = caller.Dir

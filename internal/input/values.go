@@ -15,6 +15,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // lineKeys returns the keys that a line may have: those of options, and those
@@ -138,7 +139,7 @@ func (v *values) args(s *jobs.Spec) {
 	case v.has("shell"):
 		script := ""
 		v.text("shell", &script)
-		command := jobs.Shell(script).With()
+		command := jobs.Command(command.Shell(script))
 		s.Args, s.Path = command.Args, command.Path
 	case v.has("args"):
 		var compact bytes.Buffer

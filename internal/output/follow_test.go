@@ -7,6 +7,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -56,7 +57,7 @@ func TestTailOf(t *testing.T) {
 func TestLogPrinterPrefixesLines(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
 	s := &LogPrinter{P: p, Named: true}
-	task, other := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 1 << 20}}, jobs.Task{ID: 8}
+	task, other := jobs.Task{ID: 7, Options: jobs.Options{Settings: command.Settings{OutputLimit: 1 << 20}}}, jobs.Task{ID: 8}
 	piece := func(task jobs.Task, stream, text string, missing int64) {
 		t.Helper()
 		if err := s.piece(task, jobs.Chunk{TaskID: task.ID, Stream: stream, Data: []byte(text)}, missing); err != nil {
@@ -91,7 +92,7 @@ func TestLogPrinterPrefixesLines(t *testing.T) {
 func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
 	s := &LogPrinter{P: p}
-	task := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 20}}
+	task := jobs.Task{ID: 7, Options: jobs.Options{Settings: command.Settings{OutputLimit: 20}}}
 	f := Cursor{Range: Range{Lines: -1}}
 	show := func(seq, dropped int64, text string) {
 		t.Helper()

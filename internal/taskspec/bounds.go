@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // These are the limits of a task's fields. The database schema checks them,
@@ -37,7 +38,7 @@ const (
 var (
 	DefaultPriority    = defaultSpec.Priority
 	DefaultOutputLimit = defaultSpec.OutputLimit
-	CommandAttempts    = jobs.Command{}.With().MaxAttempts
+	CommandAttempts    = jobs.Command(command.Command{}).MaxAttempts
 	FuncAttempts       = jobs.Define[struct{}]("").With(struct{}{}).MaxAttempts
 )
 

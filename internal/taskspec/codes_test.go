@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 func TestCodes(t *testing.T) {
@@ -41,7 +41,7 @@ func FuzzCodes(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c := jobs.Codes(text)
+		c := command.Codes(text)
 		if validCodes("retry_on", text) != nil {
 			return
 		}

@@ -11,6 +11,7 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // SpecOf returns the Spec of a copy of task t, without its input. It has the
@@ -67,7 +68,7 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	if t.Path == "" {
 		words = append(words, "--no-resolve")
 	}
-	if script := argv[len(argv)-1]; slices.Equal(argv, jobs.Shell(script).Argv) && t.Path == jobs.Shell(script).Path &&
+	if script := argv[len(argv)-1]; slices.Equal(argv, command.Shell(script).Argv) && t.Path == command.Shell(script).Path &&
 		strings.TrimSpace(script) != "" && utf8.ValidString(script) {
 		return shellescape.QuoteCommand(append(words, "--shell="+script))
 	}

@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // HasCode reports whether a set contains an exit code. The empty set stands for
 // all codes.
-func HasCode(set jobs.Codes, code int) bool {
+func HasCode(set command.Codes, code int) bool {
 	if set == "" {
 		return true
 	}

@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // Hooks report these events, in jobs.Options.Event and in the variable
@@ -43,8 +44,8 @@ type Hook struct {
 }
 
 // HooksWithDefaults returns h with its empty fields taken from defaults.
-func HooksWithDefaults(h, defaults jobs.Hooks) jobs.Hooks {
-	return jobs.Hooks{
+func HooksWithDefaults(h, defaults command.Hooks) command.Hooks {
+	return command.Hooks{
 		OnFailure:  cmp.Or(h.OnFailure, defaults.OnFailure),
 		OnSuccess:  cmp.Or(h.OnSuccess, defaults.OnSuccess),
 		OnRecovery: cmp.Or(h.OnRecovery, defaults.OnRecovery),
@@ -72,8 +73,8 @@ func SubjectOf(schedule string) string { return "schedule " + schedule }
 // where h is its hooks and state its new state. A hook has no hooks itself. Run
 // OnRecovery only if the previous task with the same Subject failed; HooksOf
 // doesn't know.
-func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []Hook) {
-	if *h == (jobs.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
+func HooksOf(t *jobs.Task, h *command.Hooks, o *Outcome, state jobs.State) (list []Hook) {
+	if *h == (command.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
 		return nil
 	}
 
@@ -112,7 +113,7 @@ var hookFlags = map[string]string{
 // nor its directory: t may have failed because one of them is missing.
 func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec {
 	output = output[max(len(output)-maxHookInput, 0):]
-	s := jobs.Shell(plainText(h.Command)).With(jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),
+	s := jobs.Command(command.Shell(plainText(h.Command)), jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),
 		jobs.Label(fmt.Sprintf("%s of task %d", hookFlags[h.Event], t.ID)), jobs.MaxAttempts(hookAttempts), jobs.Timeout(hookTimeout))
 	// Mail servers such as exim4 and dma deliver in the background, after
 	// sendmail has exited. Without this, a hook's mail would be lost.
@@ -157,7 +158,7 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 			s.Env["RUNNER_EVENT_METADATA"] = string(object)
 		}
 	}
-	if u := o.Usage; u != (jobs.Usage{}) {
+	if u := o.Usage; u != (command.Usage{}) {
 		s.Env["RUNNER_EVENT_CPU_TIME"] = strconv.FormatFloat((u.User + u.System).Seconds(), 'f', 3, 64)
 		s.Env["RUNNER_EVENT_MAX_RSS"] = strconv.FormatInt(u.MaxRSS, 10)
 		s.Env["RUNNER_EVENT_READ_BYTES"] = strconv.FormatInt(u.Read, 10)

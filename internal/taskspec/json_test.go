@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // TestArgvKeepsEveryByte encodes and decodes the words of a command. Words with
@@ -20,7 +21,7 @@ func TestArgvKeepsEveryByte(t *testing.T) {
 	}
 	for _, argv := range [][]string{{"echo"}, {"echo", all.String()}, {"\xff", "", "a\nb", "é", "\xed\xb3\xbf"}, {"echo",
 		`{"base64":"YQ=="}`}} {
-		spec := jobs.Command{Argv: argv}.With()
+		spec := jobs.Command(command.Command{Argv: argv})
 		got, err := Argv(spec.Args)
 		if err = cmp.Or(spec.Err, err); err != nil || !slices.Equal(got, argv) {
 			t.Errorf("stored as %s: got %q (%v), want %q", spec.Args, got, err, argv)

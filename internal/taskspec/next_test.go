@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit/transitions"
 )
 
@@ -129,7 +130,8 @@ func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 }
 
 func TestNextRetriesCommandOnlyAfterCodesOfRetryOn(t *testing.T) {
-	task := jobs.Task{ID: 1, Attempt: 1, MaxAttempts: 3, MaxLosses: 3, Options: jobs.Options{RetryOn: "75,100-111"}}
+	task := jobs.Task{ID: 1, Attempt: 1, MaxAttempts: 3, MaxLosses: 3,
+		Options: jobs.Options{Settings: command.Settings{RetryOn: "75,100-111"}}}
 	for name, want := range map[string]jobs.State{"exit 1": jobs.Failed, "exit 75": jobs.Retrying, "signal": jobs.Retrying,
 		"timeout": jobs.Retrying,
 		"start":   jobs.Retrying, "lost": jobs.Pending} {

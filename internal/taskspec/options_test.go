@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -27,14 +28,16 @@ func TestOptionsSurviveEncodeAndDecode(t *testing.T) {
 		ms := func(label string) time.Duration {
 			return time.Duration(rapid.Int64Range(0, MaxDelay.Milliseconds()).Draw(r, label)) * time.Millisecond
 		}
-		o := jobs.Options{Timeout: ms("timeout"), KillAfter: ms("kill after"), OutputLimit: rapid.Int64Range(0, 1<<40).Draw(r, "limit"),
+		o := jobs.Options{Timeout: ms("timeout"),
+			Settings: command.Settings{KillAfter: ms("kill after"), OutputLimit: rapid.Int64Range(0, 1<<40).Draw(r, "limit"),
+				RetryOn: rapid.SampledFrom([]command.Codes{"", "75", "1,100-111"}).Draw(r, "codes")},
 			Backoff: jobs.Backoff{Strategy: rapid.SampledFrom([]jobs.BackoffStrategy{jobs.BackoffFixed, jobs.BackoffLinear,
 				jobs.BackoffExponential}).Draw(r,
 				"backoff"),
 				Delay: ms("delay"),
 				Max:   ms("max")},
-			RetryOn: rapid.SampledFrom([]jobs.Codes{"", "75", "1,100-111"}).Draw(r, "codes"), Path: name.Draw(r, "path"),
-			Cwd: name.Draw(r, "cwd"), EnvFile: name.Draw(r, "file"),
+			Path: name.Draw(r, "path"),
+			Cwd:  name.Draw(r, "cwd"), EnvFile: name.Draw(r, "file"),
 			Env:     rapid.SampledFrom([]map[string]string{nil, {"A": "b"}, {"A": "", "B": "é"}}).Draw(r, "env"),
 			Unknown: rapid.SampledFrom([]map[string]json.RawMessage{nil, {"gpu": json.RawMessage(`{"n":2}`)}}).Draw(r, "unknown")}
 		if rapid.Bool().Draw(r, "defaults") {

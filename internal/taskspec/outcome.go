@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // Outcome says how an attempt ended. The zero Outcome is a success without a
@@ -29,7 +30,7 @@ type Outcome struct {
 
 	OutputBytes     int64 // bytes that the attempt printed, stored or not
 	OutputTruncated bool  // whether some of the output was not stored
-	Usage           jobs.Usage
+	Usage           command.Usage
 	ChildrenKilled  int // processes that the command left behind and the worker killed
 	ChildrenLeft    int // processes that the command left behind and that still run
 

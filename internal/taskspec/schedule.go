@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 const (
@@ -131,7 +132,7 @@ func Late(s *jobs.Schedule, now time.Time) (since time.Time, late bool) {
 // AlertSpec returns the task that runs the hook for the alert of a late
 // schedule. h has the hooks of the schedule's tasks, with their defaults. The
 // hook of an alert is OnFailure. Without one, AlertSpec returns false.
-func AlertSpec(s *jobs.Schedule, h jobs.Hooks, now time.Time) (jobs.Spec, bool) {
+func AlertSpec(s *jobs.Schedule, h command.Hooks, now time.Time) (jobs.Spec, bool) {
 	if h.OnFailure == "" {
 		return jobs.Spec{}, false
 	}

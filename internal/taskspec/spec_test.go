@@ -12,10 +12,11 @@ import (
 
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
-func command(words ...string) jobs.Spec { return jobs.Command{Argv: words}.With() }
+func commandTask(words ...string) jobs.Spec { return jobs.Command(command.Command{Argv: words}) }
 
 // invalidField returns the field that an error of Validate names. It returns ""
 // if err is nil.
@@ -34,16 +35,17 @@ func invalidField(t *testing.T, err error) string {
 
 func TestSpecsFromWithAreValid(t *testing.T) {
 	for name, s := range map[string]jobs.Spec{
-		"command":  command("true"),
-		"shell":    jobs.Shell("exit 1").With(),
+		"command":  commandTask("true"),
+		"shell":    jobs.Command(command.Shell("exit 1")),
 		"function": jobs.Define[string]("email.send").With("x"),
-		"everything": jobs.Command{Argv: []string{"a", ""}, Path: "/bin/a", Dir: "/", Env: map[string]string{"A": ""}, EnvFile: "/e",
-			Input: []byte("\x00")}.
-			With(jobs.Queue("q"), jobs.Priority(math.MinInt32), jobs.Label("é"), jobs.In(MaxDelay), jobs.ExpiresIn(MaxDelay),
-				jobs.Unique("k"),
-				jobs.MaxAttempts(math.MaxInt32),
-				jobs.MaxLosses(0), jobs.Timeout(1), jobs.KillAfter(0), jobs.WithBackoff(jobs.Backoff{Delay: MaxDelay}),
-				jobs.RetryOn("1-255"), jobs.OutputLimit(0)),
+		"everything": jobs.Command(command.Command{Argv: []string{"a", ""}, Path: "/bin/a", Dir: "/",
+			Env: map[string]string{"A": ""}, EnvFile: "/e",
+			Input: []byte("\x00")}, jobs.Queue("q"), jobs.Priority(math.MinInt32), jobs.Label("é"), jobs.In(MaxDelay),
+			jobs.ExpiresIn(MaxDelay),
+			jobs.Unique("k"),
+			jobs.MaxAttempts(math.MaxInt32),
+			jobs.MaxLosses(0), jobs.Timeout(1), func(s *jobs.Spec) { s.KillAfter = 0 }, jobs.WithBackoff(jobs.Backoff{Delay: MaxDelay}),
+			func(s *jobs.Spec) { s.RetryOn = "1-255" }, func(s *jobs.Spec) { s.OutputLimit = 0 }),
 	} {
 		if err := Validate(&s); err != nil {
 			t.Errorf("%s: got error %v, want none", name, err)
@@ -61,7 +63,7 @@ type invalidSpec struct {
 func checkInvalid(t *testing.T, cases []invalidSpec) {
 	t.Helper()
 	for i, c := range cases {
-		s := command("true")
+		s := commandTask("true")
 		c.change(&s)
 		if got := invalidField(t, Validate(&s)); got != c.field {
 			t.Errorf("case %d: got field %q in error %.200v, want field %q", i, got, Validate(&s), c.field)
@@ -130,7 +132,7 @@ func TestValidateNamesInvalidField(t *testing.T) {
 func TestValidateNamesInvalidOption(t *testing.T) {
 	most, least := math.MaxInt32, math.MinInt32 // variables, because on a 32-bit system a constant most+1 would not compile
 	checkInvalid(t, []invalidSpec{
-		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, jobs.Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
+		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, command.Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
 		{"unique_mode", func(s *jobs.Spec) { s.Unique.Replace = true }},
 		{"unique_mode", func(s *jobs.Spec) { s.Unique.UntilStart = true }},
 		{"unique_for", func(s *jobs.Spec) { s.Unique.For = 1 }},
@@ -218,7 +220,7 @@ func TestValidateAcceptsValuesAtLimits(t *testing.T) {
 		"priority":   func(s *jobs.Spec) { s.Priority = math.MaxInt32 },
 		"surrogates": func(s *jobs.Spec) { s.Args = json.RawMessage(`["\ud83d\ude00"]`) },
 	} {
-		s := command("true")
+		s := commandTask("true")
 		set(&s)
 		if err := Validate(&s); err != nil {
 			t.Errorf("%s: got error %.200v, want none", name, err)
@@ -227,12 +229,12 @@ func TestValidateAcceptsValuesAtLimits(t *testing.T) {
 }
 
 func TestArgvKeepsAllTextsExceptNUL(t *testing.T) {
-	s := command("echo", "a\x00b")
+	s := commandTask("echo", "a\x00b")
 	if got := invalidField(t, Validate(&s)); got != "args" || !strings.Contains(s.Err.Error(), "argument 2") {
 		t.Errorf(`got field %q and error %v, want field "args" and an error with "argument 2"`, got, s.Err)
 	}
 	words := []string{"printf", "", "\xff", "caf\xe9", " ", "<&>", "\u2028", "\n\t\x1b[31m", `"\`, "–é😀", "-", "--", "\ufffd"}
-	s = command(words...)
+	s = commandTask(words...)
 	if err := Validate(&s); err != nil {
 		t.Errorf("%q: got error %v, want none", words, err)
 	}

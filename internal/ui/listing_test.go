@@ -6,6 +6,7 @@ import (
 
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -17,7 +18,7 @@ func TestListPages(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	specs := make([]jobs.Spec, 2500)
 	for i := range specs {
-		specs[i] = jobs.Command{Argv: []string{"true"}}.With()
+		specs[i] = jobs.Command(command.Command{Argv: []string{"true"}})
 	}
 	if _, err := r.EnqueueMany(t.Context(), specs...); err != nil {
 		t.Fatal(err)
@@ -52,7 +53,7 @@ func TestListByMetadataSaysWhereItStopped(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	specs := make([]jobs.Spec, 30)
 	for i := range specs {
-		specs[i] = jobs.Command{Argv: []string{"true"}}.With(jobs.Metadata(map[string]string{"tenant": fmt.Sprint(i % 10)}))
+		specs[i] = jobs.Command(command.Command{Argv: []string{"true"}}, jobs.Metadata(map[string]string{"tenant": fmt.Sprint(i % 10)}))
 	}
 	_, err := r.EnqueueMany(t.Context(), specs...)
 	testkit.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -41,7 +42,7 @@ func TestTaskRecordLooksLikeSample(t *testing.T) {
 	task.GenerationID, task.WorkerID, task.Worker = 6, "0199…", "web1:811"
 	task.CreatedAt, task.UpdatedAt = at("2026-01-31T13:02:11.004Z"), at("2026-01-31T13:11:15.220Z")
 	task.StartedAt, task.OutputBytes = at("2026-01-31T13:11:13.120Z"), 118
-	task.Usage = jobs.Usage{User: 250 * time.Millisecond, System: 125 * time.Millisecond, MaxRSS: 9 << 20, Written: 4096}
+	task.Usage = command.Usage{User: 250 * time.Millisecond, System: 125 * time.Millisecond, MaxRSS: 9 << 20, Written: 4096}
 	want := strings.ReplaceAll(sampleRecord, "\n ", "") + "\n"
 	got := jsonLine(t, ui.NewTask(task, noonCET))
 	for _, o := range taskspec.Options { // remove the options that the example does not have

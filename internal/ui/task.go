@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 )
 
@@ -195,7 +196,7 @@ func LeftBehind(t *jobs.Task) string {
 }
 
 // Used describes what a command used, if that's known.
-func Used(u jobs.Usage) string {
+func Used(u command.Usage) string {
 	text := CPU(u)
 	if text != "" {
 		text = "CPU " + text
@@ -207,15 +208,15 @@ func Used(u jobs.Usage) string {
 }
 
 // CPU returns an attempt's processor time, if it's known.
-func CPU(u jobs.Usage) string {
-	if u == (jobs.Usage{}) {
+func CPU(u command.Usage) string {
+	if u == (command.Usage{}) {
 		return ""
 	}
 	return humanize.Took(u.User + u.System)
 }
 
 // Memory returns an attempt's peak memory, if it's known.
-func Memory(u jobs.Usage) string {
+func Memory(u command.Usage) string {
 	if u.MaxRSS == 0 {
 		return ""
 	}

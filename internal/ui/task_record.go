@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/orphans"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 )
 
@@ -115,9 +116,9 @@ func NewAttempt(a jobs.Attempt) Record {
 }
 
 // usage returns the keys about what a command used; null if that's unknown.
-func usage(u jobs.Usage) []any {
+func usage(u command.Usage) []any {
 	values := []any{Seconds(u.User), Seconds(u.System), u.MaxRSS, u.Read, u.Written}
-	if u == (jobs.Usage{}) {
+	if u == (command.Usage{}) {
 		values = make([]any, len(values))
 	}
 	return []any{"user_time", values[0], "system_time", values[1], "max_rss", values[2], "read_bytes", values[3],

@@ -23,6 +23,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/internal/engine"
 	"example.com/runner/runner/internal/exec"
@@ -43,7 +44,7 @@ type Options struct {
 	OutputLimit int64
 	// Hooks are the commands that run when a task without its own hooks ends in
 	// Work. Defaults to none.
-	Hooks jobs.Hooks
+	Hooks command.Hooks
 	// InsecurePerms lets Work run commands even if a user other than the one
 	// who runs Work may write the database. Whoever can write the database can
 	// run commands as the user of Work. Defaults to false.

@@ -20,6 +20,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/pgdriver"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/pgserver"
@@ -134,7 +135,7 @@ func TestErrorOfRejectedUserNamesReason(t *testing.T) {
 	reader := open(t, as(t, address, "bob", "of-bob"), runner.Options{})
 	_, err := reader.List(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
-	_, err = reader.EnqueueMany(t.Context(), jobs.Command{Argv: []string{"true"}}.With())
+	_, err = reader.EnqueueMany(t.Context(), jobs.Command(command.Command{Argv: []string{"true"}}))
 	testkit.ErrorIs(t, err, jobs.ErrPermission)
 }
 

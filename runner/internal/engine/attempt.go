@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner/internal/exec"
 )
 
@@ -70,7 +71,7 @@ type attempt struct {
 
 	// RunCommand sets the following fields.
 	childrenKilled, childrenLeft int // numbers of processes that the command left behind
-	usage                        jobs.Usage
+	usage                        command.Usage
 }
 
 func newAttempt(e *Engine, task jobs.Task) *attempt {

@@ -40,6 +40,7 @@ import (
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner/internal/exec"
 )
 
@@ -84,7 +85,7 @@ type CommandOptions struct {
 	Timeout       time.Duration
 	LeaveChildren bool
 	OutputLimit   int64
-	Hooks         jobs.Hooks
+	Hooks         command.Hooks
 	InsecurePerms bool
 	GuardianPath  string
 	OwnProcess    bool

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // rows are the stored pieces of an output, by their numbers.
@@ -57,7 +58,7 @@ func TestFirstAndLastBytesAreStored(t *testing.T) {
 	for _, limit := range []int64{0, 10, 5000, 200_000} {
 		synctest.Test(t, func(t *testing.T) {
 			stored := rows{}
-			task := jobs.Task{Options: jobs.Options{OutputLimit: limit}}
+			task := jobs.Task{Options: jobs.Options{Settings: command.Settings{OutputLimit: limit}}}
 			c := NewCapture(task, stored, slog.New(slog.DiscardHandler))
 			var printed []byte
 			for range 300 {

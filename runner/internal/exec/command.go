@@ -20,6 +20,7 @@ import (
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // Worker has the data that all commands of a worker share.
@@ -49,7 +50,7 @@ type Command struct {
 	// that live on because of Task.LeaveChildren.
 	ChildrenKilled, ChildrenLeft int
 	// Run sets Usage to the resources that the command used.
-	Usage jobs.Usage
+	Usage command.Usage
 
 	account *account // user that runs the command; nil for the user of the worker
 	dir     string   // directory of the files that the command shares with the worker; empty for Store.Dir()
@@ -136,7 +137,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	}
 
 	exit, err := c.wait(child)
-	c.ChildrenKilled, c.ChildrenLeft, c.Usage = exit.LeftOver, exit.Left, jobs.Usage(exit.Usage)
+	c.ChildrenKilled, c.ChildrenLeft, c.Usage = exit.LeftOver, exit.Left, command.Usage(exit.Usage)
 	c.logRest(exit)
 	if err != nil {
 		return nil, c.notStarted(err, path)

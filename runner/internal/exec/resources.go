@@ -12,7 +12,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // account is the user that runs a command.
@@ -26,7 +26,7 @@ type account struct {
 // cannot be started.
 func (c *Command) resources() (r supervisor.Resources, err error) {
 	o := c.Task.Resources
-	if o == (jobs.Resources{}) {
+	if o == (command.Resources{}) {
 		return r, nil
 	}
 	if !supervisor.HasGuardians {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // kind is the behaviour of a task of the workload. The kind determines how the
@@ -113,7 +114,6 @@ func (g *generator) draw(light bool) draft {
 	label := fmt.Sprintf("%s-%d:%s", g.name, g.drawn, k)
 	options := []jobs.Option{jobs.Label(label), jobs.Queue([]string{"a", "b"}[g.random.IntN(2)]),
 		jobs.Priority(priorities[g.random.IntN(len(priorities))]), jobs.MaxAttempts(1), jobs.MaxLosses(manyLosses),
-		jobs.KillAfter(100 * time.Millisecond),
 		jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Delay: time.Duration(20+g.random.IntN(200)) * time.Millisecond})}
 	switch k {
 	case failing:
@@ -145,8 +145,9 @@ func (g *generator) draw(light bool) draft {
 		return draft{function.With(operation{k, ms}, options...), label, k}
 	}
 
-	c := jobs.Command{Argv: []string{g.path, RoleCommand, "task", g.dir, string(k), strconv.Itoa(ms)}, Path: g.path, Dir: g.dir}
-	return draft{c.With(options...), label, k}
+	c := command.Command{Argv: []string{g.path, RoleCommand, "task", g.dir, string(k), strconv.Itoa(ms)}, Path: g.path, Dir: g.dir,
+		Settings: command.Settings{KillAfter: 100 * time.Millisecond}}
+	return draft{jobs.Command(c, options...), label, k}
 }
 
 // remember records a task on which later tasks may depend.
