@@ -119,7 +119,7 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	file.Close() // now: closing it after SQLite has opened it would drop SQLite's locks
 	// A connection of its own: those of the read pool can't write, and a copy
 	// can take seconds and must not block the writer.
-	from, err := Connect(d.path, "rw", "busy_timeout(5000)")
+	from, err := Connect(d.path, "rw", "busy_timeout(5000)", pageCache)
 	if err != nil {
 		return 0, err
 	}

@@ -165,7 +165,7 @@ func (d *File) runMigrations(q engine.Direct, have int) error {
 	}
 
 	for _, m := range schema.MigrationsFrom(schema.SQLite, have) {
-		if _, err := q.Exec(sqltext.Definition(m.Text())); err != nil {
+		if _, err := q.Exec(sqltext.Definition(m.Text()).With(nil)); err != nil {
 			return fmt.Errorf("migration %s: %w", m.Name, d.Explain(err))
 		}
 	}

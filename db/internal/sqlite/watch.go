@@ -163,17 +163,14 @@ func (w *watch) check() bool {
 	return true
 }
 
-// connect opens the watch's connection, but not on replaced files: SQLite would
-// remove the log of an empty file.
+// connect makes the watch's connection, which opens with the first query, but
+// not on replaced files: SQLite would remove the log of an empty file. It never
+// parses the schema, because dataVersion doesn't need it.
 func (w *watch) connect() (err error) {
 	if err := w.db.Replaced(); err != nil {
 		return err
 	}
-
 	w.conn, err = Connect(w.db.path, "rw", "busy_timeout(5000)", "query_only(1)")
-	if err == nil {
-		err = w.conn.Ping()
-	}
 	return err
 }
 

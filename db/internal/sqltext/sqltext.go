@@ -198,6 +198,7 @@ func (r *renderer) mark(name string, aliased bool) {
 // Marks returns the names that a script has in braces, sorted, each once.
 func Marks(script string) []string {
 	r := renderer{dialect: &Dialect{}, noAlias: true, marks: map[string]bool{}}
+	r.out.Grow(len(script))
 	r.render(script)
 	return slices.Sorted(maps.Keys(r.marks))
 }

@@ -293,16 +293,22 @@ func (e *Engine) Run(ctx, aborted context.Context) error {
 		e.background.Go(e.commands.Guardians.Prepare)
 	}
 
+	// Everything that reads the database now does so in turn: SQLite would give
+	// a second reader a connection of its own, which stays and needs 0.7 MB.
+	reaperNotices, unsubscribeReaper := e.store.SubscribeWorker(ctx)
+	defer unsubscribeReaper()
+
 	e.reaper.start()
 	e.background.Go(e.heartbeat)
 	e.background.Go(e.reports)
-	e.background.Go(e.reaper.run)
+	e.background.Go(func() { e.reaper.run(reaperNotices) })
 	scheduling, stopScheduling := context.WithCancel(ctx)
 	if e.o.Only == 0 {
-		e.background.Go(e.retain)
 		e.setBack(write, now())
 		next := e.tick(write, true) // call tick before the loop starts, so that UntilEmpty also runs the tasks of due ticks
+		e.alert(write)
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
+		e.background.Go(e.retain)
 	}
 
 	err := e.loop(ctx, write, aborted, notices)

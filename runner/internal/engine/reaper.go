@@ -54,27 +54,25 @@ type reaper struct {
 	seen   map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
 	seenAt time.Time                  // time of the last update of seen
 	cost   time.Duration              // time that the last read of workers and leases took
-	again  bool                       // whether to check again soon, because the guardians of a dead worker are about to end
+	again  bool                       // whether to check again soon: guardians of a dead worker are about to end, or the first check failed
 	// for workers whose processes this reaper cannot see: the time at which it
 	// first found their lock free
 	freeSince map[string]time.Time
 }
 
 // run checks the other workers at intervals until the loop ends. While no other
-// worker runs anything, it waits for a notice instead.
-func (p *reaper) run() {
-	notices, unsubscribe := p.e.store.SubscribeWorker(context.Background())
-	defer unsubscribe()
-
-	for first := true; ; first = false {
-		if len(p.seen) == 0 && !p.again && !first {
+// worker runs anything, it waits for a notice instead. The notices must come
+// from before start.
+func (p *reaper) run(notices <-chan struct{}) {
+	for {
+		if len(p.seen) == 0 && !p.again {
 			select {
 			case <-p.e.stopped.Done():
 				return
 			case <-notices:
 			}
 		}
-		if !first && !p.e.waitFor(p.pause()) {
+		if !p.e.waitFor(p.pause()) {
 			return
 		}
 		if owners, ok := p.takeOver(); ok {
@@ -106,10 +104,15 @@ func (p *reaper) length(lease db.Lease) time.Duration {
 // anything. So a single worker that starts again after a crash gets its tasks
 // back at once.
 func (p *reaper) start() {
-	if live, ok := p.takeOver(); ok {
-		live[p.e.worker.ID()] = db.Owner{}
-		p.e.removeStrayFiles(live)
+	live, ok := p.takeOver()
+	if !ok {
+		p.again = true
+		return
 	}
+
+	p.expire(live)
+	live[p.e.worker.ID()] = db.Owner{}
+	p.e.removeStrayFiles(live)
 }
 
 // takeOver takes over the tasks of dead workers. It returns the workers whose

@@ -33,9 +33,7 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	defer unsubscribe()
 
 	checked := now()
-	realigned := checked
-	e.alert(write)
-	alerted := checked
+	realigned, alerted := checked, checked
 	for {
 		if e.waitForTick(ctx, notices, next, checked); ctx.Err() != nil {
 			return
