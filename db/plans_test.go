@@ -201,6 +201,7 @@ var plans = statementtest.Plans{
 
 	"selectKept":          {Text: selectKept, By: append([]string{byID}, byNeed...)},
 	"selectOld":           {Text: selectOld, By: append([]string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}, byNeed...)},
+	"selectOldKept":       {Text: selectOldKept, By: append([]string{"INDEX tasks_kept (<expr>>? AND <expr><?)"}, byNeed...)},
 	"selectOldest":        {Text: selectOldest, By: append([]string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}, byNeed...)},
 	"selectOldestWaiting": {Text: selectOldestWaiting, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
 	"selectOldFailed":     {Text: selectOldFailed, By: append([]string{"INDEX tasks_failed (finished_at>? AND finished_at<?)"}, byNeed...)},

@@ -23,12 +23,19 @@ const dependents = `FROM {dependencies} JOIN {tasks} AS dependent ON dependent.i
 
 // selectOld lists up to [3] completed or cancelled tasks that ended from [1] on
 // and before [2], with their approximate size in bytes, and selectOldFailed
-// such failed tasks. Both pass over tasks that are still needed. Indexes:
-// tasks_finished, tasks_failed.
+// such failed tasks. selectOldKept lists tasks with a retention of their own,
+// and [1] and [2] are bounds for its end, which is their finished_at. All pass
+// over tasks that are still needed. Indexes: tasks_finished, tasks_failed,
+// tasks_kept.
 var (
-	selectOld       = query(`SELECT ` + oldColumns + ` AND state <> 'failed'` + oldOrder)
-	selectOldFailed = query(`SELECT ` + oldColumns + ` AND state = 'failed'` + oldOrder)
+	selectOld       = query(`SELECT ` + oldColumns + ` AND state <> 'failed' AND options ->> 'keep_for' IS NULL` + oldOrder)
+	selectOldFailed = query(`SELECT ` + oldColumns + ` AND state = 'failed' AND options ->> 'keep_for' IS NULL` + oldOrder)
+	selectOldKept   = query(`SELECT id, ` + keptUntil + ` AS finished_at, ` + taskBytes + ` AS bytes FROM {tasks}
+	WHERE finished_at IS NOT NULL AND options ->> 'keep_for' IS NOT NULL AND ` + keptUntil + ` >= ? AND ` + keptUntil + ` < ?
+	AND NOT ` + needed + ` ORDER BY ` + keptUntil + ` LIMIT 0 + ?`)
 )
+
+const keptUntil = `finished_at + CAST(options ->> 'keep_for' AS bigint)`
 
 const (
 	oldColumns = `id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE finished_at >= ? AND finished_at < ?`
@@ -38,10 +45,11 @@ const (
 const taskBytes = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
 	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + ` + inputBytes
 
-// pruneTasks deletes the tasks in the JSON array [1] that are still finished,
-// ended before [2] and are not needed. It returns their ids and unique keys.
-var pruneTasks = command(`DELETE FROM {tasks} WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND finished_at < ?
-	AND NOT ` + needed + ` RETURNING id, unique_key`)
+// pruneTasks deletes the tasks in the JSON array [1] that are still finished
+// and not needed, and whose end, or the end of whose own retention, was before
+// [2]. It returns their ids and unique keys.
+var pruneTasks = command(`DELETE FROM {tasks} WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each})
+	AND coalesce(` + keptUntil + `, finished_at) < ? AND NOT ` + needed + ` RETURNING id, unique_key`)
 
 // pruneWorkers deletes workers without a running task whose last heartbeat was
 // before [1].
@@ -72,6 +80,7 @@ type oldTask struct {
 // Prune says which finished tasks to delete.
 type Prune struct {
 	Failed bool      // whether to delete failed tasks; otherwise Prune deletes completed and cancelled ones
+	Kept   bool      // whether to delete tasks with a retention of their own; the times are then those of its end
 	From   time.Time // skip tasks that ended earlier: an earlier call has handled them
 	Before time.Time // delete tasks that ended before this time
 }
@@ -90,7 +99,10 @@ type Pruned struct {
 // together, tasks ran half as fast as with one (bench/postgres -finished).
 func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	text := selectOld
-	if p.Failed {
+	switch {
+	case p.Kept:
+		text = selectOldKept
+	case p.Failed:
 		text = selectOldFailed
 	}
 

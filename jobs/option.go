@@ -78,6 +78,11 @@ func AtMostOnce() Option { return func(s *Spec) { s.MaxAttempts, s.MaxLosses = 1
 // Timeout sets how long one attempt may run. By default there is no limit.
 func Timeout(d time.Duration) Option { return func(s *Spec) { s.Timeout = d } }
 
+// KeepFor sets how long the task is kept after it has finished, in whatever
+// state, at most ten years. It replaces WorkOptions.Keep and KeepFailed of all
+// workers. In Define, it is the retention of the job.
+func KeepFor(d time.Duration) Option { return func(s *Spec) { s.KeepFor = d } }
+
 // WithBackoff sets the delay between attempts. By default it is 10 s after the
 // first attempt, and doubles up to an hour. If b has no Strategy or no Max,
 // they are BackoffExponential and an hour. With a Delay of 0 the next attempt

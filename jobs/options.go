@@ -9,12 +9,13 @@ import (
 
 // Options are the settings of a task that have no column of their own in the
 // table of tasks. The database stores the options as one JSON object, which
-// leaves out default values. So a new option needs no new column. No SQL
-// statement depends on an option. Schedules store their options in the same
-// form.
+// leaves out default values. So a new option needs no new column. Of the SQL
+// statements, only those of retention depend on an option. Schedules store
+// their options in the same form.
 type Options struct {
 	Timeout time.Duration // longest time of one attempt; 0 for no limit
 	Backoff Backoff
+	KeepFor time.Duration // time after the end of the task until it is deleted; 0 for that of the workers
 
 	Unique UniqueOptions // a Task has only For and States
 

@@ -44,6 +44,35 @@ func TestOldTasksAreDeleted(t *testing.T) {
 	})
 }
 
+// The retention of a job is stored with its tasks, so workers that don't have
+// the job respect it, too.
+func TestJobHasRetentionOfItsOwn(t *testing.T) {
+	fail := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
+		if in == "fails" {
+			return "", errors.New("no")
+		}
+		return in, nil
+	}
+	onFakeTime(t, WorkOptions{Keep: time.Hour, KeepFailed: time.Hour}, fail, func(f *fakeTimeTest) {
+		short, long := jobs.KeepFor(20*time.Minute), jobs.KeepFor(3*time.Hour)
+		f.enqueue(work.With("x", short))
+		f.enqueue(work.With("fails", short, jobs.MaxAttempts(1)))
+		f.enqueue(work.With("x"))
+		f.enqueue(work.With("x", long))
+		f.enqueue(work.With("fails", long, jobs.MaxAttempts(1)))
+		for at, want := range map[time.Duration]int{19 * time.Minute: 5, 22 * time.Minute: 3, 59 * time.Minute: 3, 62 * time.Minute: 2,
+			179 * time.Minute: 2, 182 * time.Minute: 0} {
+			f.after(at, func() {
+				tasks, err := f.List(f.Context(), jobs.Filter{})
+				if err != nil || len(tasks) != want {
+					f.Errorf("after %v got %d tasks (%v), want %d", at, len(tasks), err, want)
+				}
+			})
+		}
+		f.work(4 * time.Hour)
+	})
+}
+
 func TestNegativeTimesKeepTasksForever(t *testing.T) {
 	for _, test := range []struct {
 		keep, keepFailed time.Duration

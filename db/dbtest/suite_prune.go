@@ -276,6 +276,21 @@ var prunes = group{
 			s.Errorf("got tasks %v, want 1", done.Tasks)
 		}
 	},
+	"a task with a retention of its own": func(s *store) {
+		w := s.worker()
+		id := s.insert(commandSpec(jobs.KeepFor(time.Hour)))[0]
+		s.finish(w, s.claimOnly(w), taskspec.Outcome{})
+		for _, minutes := range []time.Duration{59, 2} {
+			s.sleep(minutes * time.Minute)
+			steps := s.pruneAll(db.Prune{Before: s.now}, db.Prune{Failed: true, Before: s.now}, db.Prune{Kept: true, Before: s.now})
+			if want := []int{0, 0, map[time.Duration]int{59: 0, 2: 1}[minutes]}; !slices.Equal(steps, want) {
+				s.Errorf("after %v minutes: got %v deleted tasks, want %v", minutes, steps, want)
+			}
+		}
+		if n := s.number(fmt.Sprintf(`SELECT count(*) FROM tasks WHERE id = %d`, id)); n != 0 {
+			s.Errorf("got %d tasks %d, want none", n, id)
+		}
+	},
 	"old workers are deleted unless they own a task": func(s *store) {
 		gone, holds := s.worker(), s.worker()
 		s.insert(commandSpec())

@@ -17,6 +17,7 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   (coalesce(t.options ->> '$.backoff_max', 3600000)) / 1000.0 AS backoff_max,
   t.options ->> '$.retry_on' AS retry_on,
   coalesce(t.options ->> '$.output_limit', 1048576) AS output_limit,
+  (t.options ->> '$.keep_for') / 1000.0 AS keep_for,
   coalesce(t.options ->> '$.leave_children', 0) AS leave_children,
   t.options ->> '$.path' AS path,
   t.options ->> '$.cwd' AS cwd,
@@ -84,7 +85,7 @@ CREATE VIEW {enqueue} AS
 SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority, NULL AS lane, NULL AS unique_key, NULL AS after, NULL AS after_any,
   NULL AS run_at, NULL AS expires_at, NULL AS max_attempts, NULL AS max_losses,
   NULL AS unique_for, NULL AS unique_states, NULL AS timeout, NULL AS kill_after, NULL AS backoff, NULL AS backoff_delay,
-  NULL AS backoff_max, NULL AS retry_on, NULL AS output_limit, NULL AS leave_children, NULL AS cwd, NULL AS env, NULL AS env_file,
+  NULL AS backoff_max, NULL AS retry_on, NULL AS output_limit, NULL AS keep_for, NULL AS leave_children, NULL AS cwd, NULL AS env, NULL AS env_file,
   NULL AS user, NULL AS nice, NULL AS ionice, NULL AS memory, NULL AS cpu, NULL AS metadata, NULL AS on_failure, NULL AS on_success,
   NULL AS on_recovery, NULL AS on_output, NULL AS input,
   NULL AS created_by
@@ -134,6 +135,7 @@ BEGIN
     WHEN NEW.backoff_max IS NOT NULL AND (typeof(NEW.backoff_max) <> 'integer' OR NEW.backoff_max NOT BETWEEN 0 AND 315360000000) THEN RAISE(ABORT, 'backoff_max: milliseconds, 0 to 315360000000')
     WHEN NEW.retry_on IS NOT NULL AND (typeof(NEW.retry_on) <> 'text' OR NEW.retry_on = '' OR NEW.retry_on GLOB '*[^0-9,-]*' OR length(CAST(NEW.retry_on AS BLOB)) > 1000 OR instr(NEW.retry_on, char(0))) THEN RAISE(ABORT, 'retry_on: exit codes, as in 75,100-111')
     WHEN NEW.output_limit IS NOT NULL AND (typeof(NEW.output_limit) <> 'integer' OR NEW.output_limit NOT BETWEEN 0 AND 9007199254740992) THEN RAISE(ABORT, 'output_limit: bytes, 0 to 9007199254740992')
+    WHEN NEW.keep_for IS NOT NULL AND (typeof(NEW.keep_for) <> 'integer' OR NEW.keep_for NOT BETWEEN 1 AND 315360000000) THEN RAISE(ABORT, 'keep_for: milliseconds, 1 to 315360000000')
     WHEN NEW.leave_children IS NOT NULL AND (NEW.leave_children <> 0 AND NEW.leave_children <> 1) THEN RAISE(ABORT, 'leave_children: 0 or 1')
     WHEN NEW.cwd IS NOT NULL AND (typeof(NEW.cwd) <> 'text' OR length(CAST(NEW.cwd AS BLOB)) > 4096 OR instr(NEW.cwd, char(0))) THEN RAISE(ABORT, 'cwd: at most 4096 bytes of text without NUL')
     WHEN NEW.env IS NOT NULL AND (CASE WHEN typeof(NEW.env) <> 'text' OR NOT json_valid(NEW.env) OR length(CAST(NEW.env AS BLOB)) > 131072 THEN 1
@@ -179,7 +181,7 @@ BEGIN
     now, NEW.created_by, now, nullif(json_patch('{}', json_object(
       'unique_for', NEW.unique_for, 'unique_states', NEW.unique_states, 'timeout', NEW.timeout, 'kill_after', NEW.kill_after,
       'backoff', NEW.backoff, 'backoff_delay', NEW.backoff_delay, 'backoff_max', NEW.backoff_max, 'retry_on', NEW.retry_on,
-      'output_limit', NEW.output_limit, 'leave_children', json(CASE NEW.leave_children WHEN 1 THEN 'true' END), 'cwd', NEW.cwd,
+      'output_limit', NEW.output_limit, 'keep_for', NEW.keep_for, 'leave_children', json(CASE NEW.leave_children WHEN 1 THEN 'true' END), 'cwd', NEW.cwd,
       'env', json(NEW.env), 'env_file', NEW.env_file, 'user', NEW.user, 'nice', NEW.nice, 'ionice', NEW.ionice, 'memory', NEW.memory,
       'cpu', NEW.cpu, 'metadata', json(NEW.metadata), 'on_failure', NEW.on_failure, 'on_success', NEW.on_success,
       'on_recovery', NEW.on_recovery, 'on_output', NEW.on_output)), '{}')

@@ -55,7 +55,7 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 func hasDefaults(o *jobs.Options) bool {
 	d := &defaultSpec.Options
 	return o.Timeout == d.Timeout && o.KillAfter == d.KillAfter && o.Backoff == d.Backoff && o.RetryOn == d.RetryOn &&
-		o.OutputLimit == d.OutputLimit && o.Unique.For == 0 && len(o.Unique.States) == 0 &&
+		o.OutputLimit == d.OutputLimit && o.KeepFor == 0 && o.Unique.For == 0 && len(o.Unique.States) == 0 &&
 		o.LeaveChildren == d.LeaveChildren && o.Path == d.Path && o.Cwd == d.Cwd && o.EnvFile == d.EnvFile &&
 		o.Resources == d.Resources && o.Hooks == d.Hooks && o.Event == d.Event &&
 		len(o.Env) == 0 && len(o.Metadata) == 0 && len(o.Unknown) == 0

@@ -16,6 +16,7 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS
   seconds(coalesce(whole(t.options ->> 'backoff_max'), 3600000)) AS backoff_max,
   t.options ->> 'retry_on' AS retry_on,
   coalesce(whole(t.options ->> 'output_limit'), 1048576) AS output_limit,
+  seconds(whole(t.options ->> 'keep_for')) AS keep_for,
   coalesce(CASE WHEN t.options ->> 'leave_children' = 'true' THEN 1 ELSE 0 END, 0) AS leave_children,
   t.options ->> 'path' AS path,
   t.options ->> 'cwd' AS cwd,
@@ -83,7 +84,7 @@ SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS
   NULL::text AS after, NULL::text AS after_any, NULL::bigint AS run_at, NULL::bigint AS expires_at, NULL::bigint AS max_attempts, NULL::bigint AS max_losses,
   NULL::bigint AS unique_for, NULL::text AS unique_states, NULL::bigint AS timeout, NULL::bigint AS kill_after, NULL::text AS backoff,
   NULL::bigint AS backoff_delay, NULL::bigint AS backoff_max, NULL::text AS retry_on, NULL::bigint AS output_limit,
-  NULL::bigint AS leave_children, NULL::text AS cwd, NULL::text AS env, NULL::text AS env_file, NULL::text AS user, NULL::bigint AS nice,
+  NULL::bigint AS keep_for, NULL::bigint AS leave_children, NULL::text AS cwd, NULL::text AS env, NULL::text AS env_file, NULL::text AS user, NULL::bigint AS nice,
   NULL::text AS ionice, NULL::bigint AS memory, NULL::text AS cpu, NULL::text AS metadata, NULL::text AS on_failure,
   NULL::text AS on_success, NULL::text AS on_recovery, NULL::text AS on_output, NULL::bytea AS input,
   NULL::text AS created_by, NULL::bigint AS id
@@ -135,6 +136,7 @@ BEGIN
     WHEN NEW.backoff_max NOT BETWEEN 0 AND 315360000000 THEN 'backoff_max: milliseconds, 0 to 315360000000'
     WHEN NEW.retry_on !~ '^[0-9,-]+$' OR NEW.retry_on ~ '\n' OR octet_length(NEW.retry_on) > 1000 THEN 'retry_on: exit codes, as in 75,100-111'
     WHEN NEW.output_limit NOT BETWEEN 0 AND 9007199254740992 THEN 'output_limit: bytes, 0 to 9007199254740992'
+    WHEN NEW.keep_for NOT BETWEEN 1 AND 315360000000 THEN 'keep_for: milliseconds, 1 to 315360000000'
     WHEN NEW.leave_children <> 0 AND NEW.leave_children <> 1 THEN 'leave_children: 0 or 1'
     WHEN octet_length(NEW.cwd) > 4096 THEN 'cwd: at most 4096 bytes of text without NUL'
     WHEN CASE WHEN NEW.env IS NULL THEN false
@@ -170,7 +172,7 @@ BEGIN
     CAST(nullif(json_strip_nulls(json_build_object(
       'unique_for', NEW.unique_for, 'unique_states', NEW.unique_states, 'timeout', NEW.timeout, 'kill_after', NEW.kill_after,
       'backoff', NEW.backoff, 'backoff_delay', NEW.backoff_delay, 'backoff_max', NEW.backoff_max, 'retry_on', NEW.retry_on,
-      'output_limit', NEW.output_limit, 'leave_children', CASE NEW.leave_children WHEN 1 THEN true END, 'cwd', NEW.cwd, 'env', NEW.env::json,
+      'output_limit', NEW.output_limit, 'keep_for', NEW.keep_for, 'leave_children', CASE NEW.leave_children WHEN 1 THEN true END, 'cwd', NEW.cwd, 'env', NEW.env::json,
       'env_file', NEW.env_file, 'user', NEW.user, 'nice', NEW.nice, 'ionice', NEW.ionice, 'memory', NEW.memory, 'cpu', NEW.cpu,
       'metadata', NEW.metadata::json, 'on_failure', NEW.on_failure, 'on_success', NEW.on_success, 'on_recovery', NEW.on_recovery,
       'on_output', NEW.on_output))::text, '{}') AS json))

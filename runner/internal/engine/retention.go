@@ -26,13 +26,13 @@ const (
 func (e *Engine) retain() {
 	ctx := context.Background()
 	var upkeep time.Time
-	kinds := []db.Prune{{}, {Failed: true}}
+	kinds := []db.Prune{{}, {Failed: true}, {Kept: true}}
 	for {
 		e.watchClock(ctx)
 		at := now()
 		asOf, present := e.deleteAsOf(ctx, at.Round(0))
 		if present && (at.Sub(upkeep) >= upkeepEvery || at.Before(upkeep)) {
-			upkeep, kinds[0].From, kinds[1].From = at, time.Time{}, time.Time{}
+			upkeep, kinds[0].From, kinds[1].From, kinds[2].From = at, time.Time{}, time.Time{}, time.Time{}
 			e.upkeep(ctx, at)
 		}
 
@@ -59,8 +59,8 @@ type deletion struct {
 // failure that deleted no task, this round returns no free space.
 func (e *Engine) deletions(ctx context.Context, kinds []db.Prune, asOf time.Time) (list []deletion) {
 	failed := false
-	for i, keep := range []time.Duration{e.o.Keep, e.o.KeepFailed} {
-		if asOf.IsZero() || keep <= 0 {
+	for i, keep := range []time.Duration{e.o.Keep, e.o.KeepFailed, 0} {
+		if asOf.IsZero() || keep <= 0 && !kinds[i].Kept {
 			continue
 		}
 		list = append(list, deletion{"cannot delete old tasks", func() (bool, error) {
