@@ -7,6 +7,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func backupCommand(a *cli.App) *cli.Command {
@@ -61,9 +62,9 @@ func (o *backupOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer
 	var n int64
 	var err error
 	if o.file == "-" {
-		n, err = r.BackupTo(ctx, p.Stdout)
+		n, err = admin.Backup(ctx, r, admin.BackupOptions{Writer: p.Stdout})
 	} else {
-		n, err = r.Backup(ctx, o.file, o.force)
+		n, err = admin.Backup(ctx, r, admin.BackupOptions{Path: o.file, Replace: o.force})
 	}
 	if err = ui.Interrupted(ctx, err); err != nil || o.file == "-" {
 		return err

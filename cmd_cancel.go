@@ -5,12 +5,12 @@ import (
 	"maps"
 	"slices"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func cancelCommand(a *cli.App) *cli.Command {
@@ -82,11 +82,11 @@ func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelR
 func awaitStop(ctx context.Context, r *runner.Runner, out *cli.Outcomes, ids []int64) error {
 	var tasks map[int64]jobs.Task
 	err := r.Changes(ctx, func() (done bool, err error) {
-		workers, err := r.Workers(ctx)
+		workers, err := admin.Workers(ctx, r)
 		if err == nil {
 			tasks, err = cli.TasksByID(ctx, r, ids)
 		}
-		lost := !slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.State != db.WorkerLost })
+		lost := !slices.ContainsFunc(workers, func(w admin.Worker) bool { return w.State != admin.WorkerLost })
 		return lost || !slices.ContainsFunc(slices.Collect(maps.Values(tasks)), isStopping), err
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func enqueueCommand(a *cli.App) *cli.Command {
@@ -336,7 +337,7 @@ func (o *enqueueOptions) notePause(ctx context.Context, r *runner.Runner, p *ui.
 		return nil
 	}
 
-	pauses, err := r.Pauses(ctx)
+	pauses, err := admin.Pauses(ctx, r)
 	if pause, ok := pauses.Of(o.spec.Queue); ok {
 		what := "queue " + o.spec.Queue + " is"
 		if pause != pauses[o.spec.Queue] {

@@ -7,12 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func limitCommand(a *cli.App) *cli.Command {
@@ -91,12 +92,12 @@ Tasks that waited only because of the removed limits start now.`,
 }
 
 // limitTargets are what limits are for; nil stands for all that have one.
-type limitTargets []jobs.Target
+type limitTargets []admin.Target
 
 // read reads the arguments, without duplicates.
 func (o *limitTargets) read(c *cli.Context, _ *cli.App) error {
 	for _, word := range c.Args().Slice() {
-		target, err := taskspec.ParseTarget(word)
+		target, err := db.ParseTarget(word)
 		if f, ok := errors.AsType[*jobs.FieldError](err); ok {
 			return ui.Usage("%s", f.Msg)
 		}
@@ -114,7 +115,7 @@ func (o *limitTargets) read(c *cli.Context, _ *cli.App) error {
 }
 
 func (o *limitTargets) print(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
-	limits, err := r.Limits(ctx)
+	limits, err := admin.Limits(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -122,14 +123,14 @@ func (o *limitTargets) print(ctx context.Context, r *runner.Runner, p *ui.Printe
 		p.Note("no limits")
 	}
 	if *o != nil {
-		limits = slices.DeleteFunc(limits, func(l runner.LimitStatus) bool { return !slices.Contains(*o, l.Target) })
+		limits = slices.DeleteFunc(limits, func(l admin.LimitStatus) bool { return !slices.Contains(*o, l.Target) })
 	}
 	return ui.Limits(p.Now()).Print(p, limits)
 }
 
 func (o *limitTargets) remove(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
-	return cli.ForEach(*o, "limit", func(target jobs.Target) error {
-		if err := r.RemoveLimit(ctx, target); err != nil {
+	return cli.ForEach(*o, "limit", func(target admin.Target) error {
+		if err := admin.RemoveLimit(ctx, r, target); err != nil {
 			return err
 		}
 		return p.Answer(ui.RemovedLimit(target), humanize.Safe(target.String())+"  removed\n", target.String(), "removed")
@@ -138,11 +139,11 @@ func (o *limitTargets) remove(ctx context.Context, r *runner.Runner, p *ui.Print
 
 type limitSetOptions struct {
 	limitTargets
-	limit jobs.Limit // of each target
+	limit admin.Limit // of each target
 }
 
 // withRate returns the limit with a rate of the form N/DUR.
-func (o *limitSetOptions) withRate(text string) (l jobs.Limit, err error) {
+func (o *limitSetOptions) withRate(text string) (l admin.Limit, err error) {
 	l = o.limit
 	number, dur, ok := strings.Cut(text, "/")
 	if !ok {
@@ -174,7 +175,7 @@ func (o *limitSetOptions) read(c *cli.Context, a *cli.App) error {
 
 	for _, target := range o.limitTargets {
 		o.limit.Target = target
-		if err := taskspec.ValidateLimit(o.limit); err != nil {
+		if err := db.ValidateLimit(o.limit); err != nil {
 			return err
 		}
 	}
@@ -185,7 +186,7 @@ func (o *limitSetOptions) read(c *cli.Context, a *cli.App) error {
 func (o *limitSetOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	for _, target := range o.limitTargets {
 		o.limit.Target = target
-		if err := r.SetLimit(ctx, o.limit); err != nil {
+		if err := admin.SetLimit(ctx, r, o.limit); err != nil {
 			return err
 		}
 	}

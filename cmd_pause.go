@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func pauseCommand(a *cli.App) *cli.Command {
@@ -95,7 +96,7 @@ old tasks again within ten minutes.`,
 // the deletion of old tasks.
 type pauseOptions struct {
 	tasks    cli.Bulk
-	queues   []string // runner.AllQueues stands for all of them
+	queues   []string // admin.AllQueues stands for all of them
 	deletion bool
 	reason   string
 	length   time.Duration // 0: until resume
@@ -167,15 +168,15 @@ func (o *pauseOptions) pause(ctx context.Context, r *runner.Runner, p *ui.Printe
 	}
 
 	var err error
-	if p.Interactive() && !slices.Contains(o.queues, runner.AllQueues) { // scripts may pause a queue before its first use
+	if p.Interactive() && !slices.Contains(o.queues, admin.AllQueues) { // scripts may pause a queue before its first use
 		if err = ui.WarnUnknown(ctx, r, p, jobs.Filter{Queues: o.queues}); err != nil {
 			return err
 		}
 	}
 	if o.length > 0 {
-		err = r.PauseFor(ctx, o.length, o.reason, o.queues...)
+		err = admin.PauseQueues(ctx, r, o.queues, admin.PauseOptions{For: o.length, Reason: o.reason})
 	} else {
-		err = r.Pause(ctx, o.reason, o.queues...)
+		err = admin.PauseQueues(ctx, r, o.queues, admin.PauseOptions{Reason: o.reason})
 	}
 	if err != nil {
 		return err
@@ -187,22 +188,22 @@ func (o *pauseOptions) pause(ctx context.Context, r *runner.Runner, p *ui.Printe
 func (o *pauseOptions) resume(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	switch {
 	case o.deletion:
-		return r.Resume(ctx, runner.DeletionPause)
+		return admin.ResumeQueues(ctx, r, admin.DeletionPause)
 	case o.queues == nil:
 		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
 			return ui.ResumeTasks(ctx, r, ids)
 		})
 	}
 
-	if err := r.Resume(ctx, o.queues...); err != nil {
+	if err := admin.ResumeQueues(ctx, r, o.queues...); err != nil {
 		return err
 	}
 	if err := ui.PrintQueues(ctx, r, p, o.queues); err != nil {
 		return err
 	}
 
-	pauses, err := r.Pauses(ctx)
-	if err == nil && ui.AllPaused(pauses) && !slices.Contains(o.queues, runner.AllQueues) {
+	pauses, err := admin.Pauses(ctx, r)
+	if err == nil && ui.AllPaused(pauses) && !slices.Contains(o.queues, admin.AllQueues) {
 		err = (&ui.Error{Code: "conflict", Exit: 1, What: "the whole database is paused"}).Hint("runner resume --all")
 	}
 

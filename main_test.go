@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/pgserver"
 	"example.com/runner/test/testkit"
@@ -172,9 +173,9 @@ func awaitWorkers(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	defer r.Close()
 
-	var workers []runner.Worker
+	var workers []admin.Worker
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		workers, err = r.Workers(ctx)
+		workers, err = admin.Workers(ctx, r)
 		ts.Check(err)
 		if len(workers) == want {
 			return

@@ -15,6 +15,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // buildRunner builds the program with the flags of a release.
@@ -40,7 +41,7 @@ func BenchmarkEnqueueProcess(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.Queues(b.Context()); err != nil { // opens a connection, which then stays open
+	if _, err := admin.Queues(b.Context(), r); err != nil { // opens a connection, which then stays open
 		b.Fatal(err)
 	}
 	var bare time.Duration

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // The measurements in this file show how much each feature costs a task that
@@ -33,10 +34,10 @@ func features() []feature {
 	named := func(option func(string) jobs.Option) func(int) []jobs.Option {
 		return func(i int) []jobs.Option { return []jobs.Option{option(fmt.Sprint("key-", i))} }
 	}
-	limit := func(l jobs.Limit) func(context.Context, *runner.Runner) error {
-		return func(ctx context.Context, r *runner.Runner) error { return r.SetLimit(ctx, l) }
+	limit := func(l admin.Limit) func(context.Context, *runner.Runner) error {
+		return func(ctx context.Context, r *runner.Runner) error { return admin.SetLimit(ctx, r, l) }
 	}
-	queue := jobs.Target{Kind: jobs.QueueTarget, Name: jobs.DefaultQueue}
+	queue := admin.Target{Kind: admin.QueueTarget, Name: jobs.DefaultQueue}
 	return []feature{
 		{name: "no feature: a plain task"},
 		{name: "a label", options: named(jobs.Label)},
@@ -47,8 +48,8 @@ func features() []feature {
 		{name: "a lane for each task", options: named(jobs.Lane)},
 		{name: "a hundred lanes", options: func(i int) []jobs.Option { return []jobs.Option{jobs.Lane(fmt.Sprint("lane-", i%100))} }},
 		{name: "chains of ten", after: true},
-		{name: "a limit of the queue", before: limit(jobs.Limit{Target: queue, Running: 1000})},
-		{name: "a rate of the queue", before: limit(jobs.Limit{Target: queue, Rate: 1_000_000, Per: time.Second, Burst: 1_000_000})},
+		{name: "a limit of the queue", before: limit(admin.Limit{Target: queue, Running: 1000})},
+		{name: "a rate of the queue", before: limit(admin.Limit{Target: queue, Rate: 1_000_000, Per: time.Second, Burst: 1_000_000})},
 		{name: "at most once", options: with(jobs.AtMostOnce())},
 		{name: "a second attempt", options: with(jobs.MaxAttempts(2),
 			jobs.WithBackoff(jobs.Backoff{Strategy: jobs.BackoffFixed, Max: time.Hour})),

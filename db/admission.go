@@ -46,7 +46,7 @@ var selectPaused = query(`SELECT queue FROM {pauses}`)
 type admission struct {
 	restricts bool // whether anything may hold tasks back: pauses, limits, or batches that must fill first
 	paused    []string
-	limits    map[jobs.Target]*limitState
+	limits    map[Target]*limitState
 	// For a queue and job whose last batch isn't full yet: how many tasks of
 	// the full ones the claim may still take.
 	filling map[part]int
@@ -54,7 +54,7 @@ type admission struct {
 
 // limitState is a limit with its use, and what a claim adds to it.
 type limitState struct {
-	jobs.LimitStatus
+	LimitStatus
 	bucket  bucket
 	starts  int // starts that the rate allows now
 	taken   int // tasks that this claim has taken
@@ -63,10 +63,10 @@ type limitState struct {
 
 // limitStates returns limits by their targets. running counts the running
 // tasks.
-func limitStates(rows []limitRow, running []countRow, now time.Time) map[jobs.Target]*limitState {
-	states := make(map[jobs.Target]*limitState, len(rows))
+func limitStates(rows []limitRow, running []countRow, now time.Time) map[Target]*limitState {
+	states := make(map[Target]*limitState, len(rows))
 	for i := range rows {
-		s := &limitState{LimitStatus: jobs.LimitStatus{Limit: rows[i].limit(), UpdatedAt: rows[i].UpdatedAt.time()},
+		s := &limitState{LimitStatus: LimitStatus{Limit: rows[i].limit(), UpdatedAt: rows[i].UpdatedAt.time()},
 			bucket: rows[i].bucket()}
 		s.starts, s.NextAt = s.bucket.starts(s.Limit, now)
 		states[s.Target] = s
@@ -93,8 +93,8 @@ func (s *limitState) free() int {
 }
 
 // targetsOf returns the targets whose limits apply to a task, but for its lane.
-func targetsOf(queue, job string) [3]jobs.Target {
-	return [3]jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
+func targetsOf(queue, job string) [3]Target {
+	return [3]Target{{Kind: AllTarget}, {Kind: QueueTarget, Name: queue}, {Kind: JobTarget, Name: job}}
 }
 
 func (t *tx) readAdmission(now time.Time) (*admission, error) {
@@ -132,7 +132,7 @@ func (t *tx) readLimits(g *admission, now time.Time) error {
 }
 
 func (g *admission) isPaused(queue string) bool {
-	return slices.Contains(g.paused, AllQueues) || slices.Contains(g.paused, queue)
+	return slices.Contains(g.paused, pauseKey(AllQueues)) || slices.Contains(g.paused, queue)
 }
 
 // admits reports whether one more task of a queue and a job may start; any job
@@ -167,8 +167,8 @@ func (g *admission) openQueues(queues []string) []string {
 }
 
 // capacity returns how many more tasks of a target may start.
-func (g *admission) capacity(kind, name string) int {
-	p := g.limits[jobs.Target{Kind: kind, Name: name}]
+func (g *admission) capacity(kind TargetKind, name string) int {
+	p := g.limits[Target{Kind: kind, Name: name}]
 	if p == nil {
 		return math.MaxInt
 	}
@@ -178,7 +178,7 @@ func (g *admission) capacity(kind, name string) int {
 // capacityOf returns how many more tasks of a job in a queue may start by the
 // limit and the batches of the job.
 func (g *admission) capacityOf(queue, job string) int {
-	n := g.capacity(jobs.JobTarget, job)
+	n := g.capacity(JobTarget, job)
 	if full, filling := g.filling[part{queue, job}]; filling {
 		n = min(n, full)
 	}
@@ -255,13 +255,13 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 
 // waitsAt reports whether the limit of a target blocks a pending task that this
 // worker can run.
-func (t *tx) waitsAt(target jobs.Target, g *admission, c *claimer, queues []string) (bool, error) {
+func (t *tx) waitsAt(target Target, g *admission, c *claimer, queues []string) (bool, error) {
 	for _, queue := range queues {
 		text, args := somePending, []any{queue}
 		switch {
-		case g.isPaused(queue), target.Kind == jobs.QueueTarget && target.Name != queue:
+		case g.isPaused(queue), target.Kind == QueueTarget && target.Name != queue:
 			continue
-		case target.Kind == jobs.JobTarget:
+		case target.Kind == JobTarget:
 			if !slices.ContainsFunc(c.jobs, func(job ClaimJob) bool { return job.Job == target.Name }) {
 				return false, nil
 			}

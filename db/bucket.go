@@ -3,8 +3,6 @@ package db
 import (
 	"math"
 	"time"
-
-	"example.com/runner/jobs"
 )
 
 // bucket is the state of a rate limit, a token bucket. Its unit makes all
@@ -18,12 +16,12 @@ type bucket struct {
 
 // fullBucket returns the bucket of a limit that has not been used for a long
 // time.
-func fullBucket(l jobs.Limit, now time.Time) bucket {
+func fullBucket(l Limit, now time.Time) bucket {
 	return bucket{int64(l.Burst) * l.Per.Milliseconds(), now}
 }
 
 // fill adds what has come in until now. If the clock was set back, nothing has.
-func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
+func (b bucket) fill(l Limit, now time.Time) bucket {
 	full := fullBucket(l, now)
 	if gone := now.UnixMilli() - b.at.UnixMilli(); gone > 0 {
 		if need := full.level - b.level; gone > need/int64(max(l.Rate, 1)) { // divide, because the product gone * Rate could overflow
@@ -37,7 +35,7 @@ func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 
 // starts returns how many tasks may start now or, if none may, when the next
 // one may.
-func (b bucket) starts(l jobs.Limit, now time.Time) (n int, next time.Time) {
+func (b bucket) starts(l Limit, now time.Time) (n int, next time.Time) {
 	if l.Rate == 0 {
 		return math.MaxInt, time.Time{}
 	}
@@ -50,7 +48,7 @@ func (b bucket) starts(l jobs.Limit, now time.Time) (n int, next time.Time) {
 }
 
 // take returns the bucket after n starts at the time now.
-func (b bucket) take(l jobs.Limit, n int, now time.Time) bucket {
+func (b bucket) take(l Limit, n int, now time.Time) bucket {
 	b = b.fill(l, now)
 	b.level -= int64(n) * l.Per.Milliseconds()
 	return b

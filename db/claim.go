@@ -152,7 +152,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 
 	// the limit of the whole database may allow fewer starts than Free; the
 	// queues share this smaller number
-	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, ""))
+	ask.Free = min(ask.Free, g.capacity(AllTarget, ""))
 	var full time.Time
 	if c.waits && ask.Free > 0 {
 		if full, err = t.readFilling(g, c, queues, ask, now); err != nil {

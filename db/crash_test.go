@@ -289,7 +289,7 @@ func check(t *testing.T, name, path string, l *scenario) {
 	for _, c := range l.finished {
 		attempts, err := d.Attempts(ctx, c.ID)
 		if err != nil || !l.deleting[c.ID] && !slices.ContainsFunc(attempts,
-			func(a jobs.Attempt) bool { return a.GenerationID == c.GenerationID }) {
+			func(a Attempt) bool { return a.GenerationID == c.GenerationID }) {
 			t.Errorf("%s: got attempts %+v of task %d and error %v, want generation %d, because its finish was confirmed",
 				name, attempts, c.ID, err, c.GenerationID)
 		}

@@ -197,12 +197,19 @@ func (t *tx) link(id int64, now time.Time) (waits bool, broken []end, err error)
 	return waits, nil, t.move(id, 0, move{to: jobs.Blocked, waits: waits}, now)
 }
 
+// Dependency is a dependency between a given task and another task.
+type Dependency struct {
+	ID    int64      `db:"id"`
+	Any   bool       `db:"any_outcome"` // whether the task that waits may start even if the other has failed or was cancelled
+	State jobs.State `db:"state"`       // state of the other task; empty if the other task was deleted
+}
+
 // Dependencies lists the tasks that a task waits or has waited for, and the
 // waiters that wait or have waited for it, at most limit each; 0 is no limit.
-func (d *DB) Dependencies(ctx context.Context, id int64, limit int) (waitsFor, waiters []jobs.Dependency, err error) {
+func (d *DB) Dependencies(ctx context.Context, id int64, limit int) (waitsFor, waiters []Dependency, err error) {
 	limit = cmp.Or(limit, math.MaxInt32)
-	if waitsFor, err = readRows[jobs.Dependency](ctx, d, selectDependencies, id, limit); err == nil {
-		waiters, err = readRows[jobs.Dependency](ctx, d, selectDependents, id, limit)
+	if waitsFor, err = readRows[Dependency](ctx, d, selectDependencies, id, limit); err == nil {
+		waiters, err = readRows[Dependency](ctx, d, selectDependents, id, limit)
 	}
 	return waitsFor, waiters, err
 }

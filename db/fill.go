@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"example.com/runner/jobs"
 )
 
 // The tasks of a batch share a slot: the first one takes a free slot, and the
@@ -78,7 +76,7 @@ type slots struct {
 // names in place of the others, and how many tasks it surely has slots for.
 // simple says that it may take the first ones, whatever their job.
 func (s *slots) admit() (admitted []ClaimJob, limit int, simple bool) {
-	free := max(min(s.free, s.g.capacity(jobs.AllTarget, ""), s.g.capacity(jobs.QueueTarget, s.queue)), 0)
+	free := max(min(s.free, s.g.capacity(AllTarget, ""), s.g.capacity(QueueTarget, s.queue)), 0)
 	admitted = slices.Clone(s.c.jobs)
 	n, single, least := 0, true, math.MaxInt
 	for i, job := range admitted {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -93,13 +92,13 @@ func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 		return nil, err
 	}
 
-	chunks := make([]jobs.Chunk, len(rows))
+	chunks := make([]Chunk, len(rows))
 	for i := range rows {
 		chunks[i] = rows[i].chunk()
 	}
 
 	slices.Reverse(chunks)
-	last, _ := humanize.Last(chunks, taskspec.HookLines)
+	last, _ := LastLines(chunks, taskspec.HookLines)
 	var text bytes.Buffer
 	for _, c := range last {
 		text.Write(c.Data)

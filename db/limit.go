@@ -3,8 +3,6 @@ package db
 import (
 	"context"
 	"time"
-
-	"example.com/runner/jobs"
 )
 
 // A limit belongs to a queue, a job, a lane or the whole database. It says how
@@ -60,8 +58,8 @@ type limitRow struct {
 	UpdatedAt number `db:"updated_at"`
 }
 
-func (r *limitRow) limit() jobs.Limit {
-	return jobs.Limit{Target: jobs.Target{Kind: r.Kind, Name: r.Name}, Running: int(r.Running), Rate: int(r.Rate), Per: r.Per.duration(),
+func (r *limitRow) limit() Limit {
+	return Limit{Target: Target{Kind: TargetKind(r.Kind), Name: r.Name}, Running: int(r.Running), Rate: int(r.Rate), Per: r.Per.duration(),
 		Burst: int(r.Burst)}
 }
 
@@ -69,13 +67,13 @@ func (r *limitRow) bucket() bucket {
 	return bucket{level: r.Level, at: time.UnixMilli(r.FilledAt)}
 }
 
-func (t *tx) saveBucket(target jobs.Target, b bucket) error {
-	return t.run(saveBucket, b.level, b.at.UnixMilli(), target.Kind, target.Name)
+func (t *tx) saveBucket(target Target, b bucket) error {
+	return t.run(saveBucket, b.level, b.at.UnixMilli(), string(target.Kind), target.Name)
 }
 
-func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
+func (t *tx) limitOf(target Target) (*limitRow, error) {
 	var rows []limitRow
-	if err := t.list(&rows, selectLimit, target.Kind, target.Name); err != nil || len(rows) == 0 {
+	if err := t.list(&rows, selectLimit, string(target.Kind), target.Name); err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	return &rows[0], nil
@@ -87,7 +85,7 @@ func (t *tx) laneLimit(lane string) (*limitRow, error) {
 	if err != nil || !features.limits {
 		return nil, err
 	}
-	return t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
+	return t.limitOf(Target{Kind: LaneTarget, Name: lane})
 }
 
 // slots is how many tasks may hold a lane with this limit: 1 for nil.
@@ -133,7 +131,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 // lane, so it may start again although the rate allows none. Then the level
 // goes negative.
 func (t *tx) takeLaneRate(lane string, now time.Time) error {
-	target := jobs.Target{Kind: jobs.LaneTarget, Name: lane}
+	target := Target{Kind: LaneTarget, Name: lane}
 	r, err := t.limitOf(target)
 	if err != nil || r == nil || r.Rate == 0 {
 		return err
@@ -161,7 +159,7 @@ func (t *tx) freeDueLanes(now time.Time) error {
 
 // SetLimit adds a limit, or replaces that of the same target. It applies from
 // the next claim on.
-func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
+func (d *DB) SetLimit(ctx context.Context, l Limit, now time.Time) error {
 	return d.update(ctx, full, func(t *tx) error {
 		old, err := t.limitOf(l.Target)
 		if err != nil || old != nil && old.limit() == l {
@@ -169,9 +167,9 @@ func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 		}
 
 		t.used.known = false
-		err = t.run(setLimit, l.Kind, l.Name, nullNumber(l.Running), nullNumber(l.Rate), nullNumber(millis(l.Per)), nullNumber(l.Burst),
-			fullBucket(l, now).level, now.UnixMilli(), now.UnixMilli())
-		if err == nil && l.Kind == jobs.LaneTarget {
+		err = t.run(setLimit, string(l.Kind), l.Name, nullNumber(l.Running), nullNumber(l.Rate), nullNumber(millis(l.Per)),
+			nullNumber(l.Burst), fullBucket(l, now).level, now.UnixMilli(), now.UnixMilli())
+		if err == nil && l.Kind == LaneTarget {
 			err = t.freeLane(l.Name, now)
 		}
 		return err
@@ -179,11 +177,11 @@ func (d *DB) SetLimit(ctx context.Context, l jobs.Limit, now time.Time) error {
 }
 
 // RemoveLimit removes the limit of a target, and reports whether there was one.
-func (d *DB) RemoveLimit(ctx context.Context, target jobs.Target, now time.Time) (bool, error) {
+func (d *DB) RemoveLimit(ctx context.Context, target Target, now time.Time) (bool, error) {
 	return updateAs(ctx, d, full, func(t *tx) (bool, error) {
-		n, err := t.exec(removeLimit, target.Kind, target.Name)
+		n, err := t.exec(removeLimit, string(target.Kind), target.Name)
 		t.used.known = false
-		if n > 0 && target.Kind == jobs.LaneTarget {
+		if n > 0 && target.Kind == LaneTarget {
 			err = t.freeLane(target.Name, now)
 		}
 		return n > 0, err
@@ -191,7 +189,7 @@ func (d *DB) RemoveLimit(ctx context.Context, target jobs.Target, now time.Time)
 }
 
 // Limits lists all limits with their present use, ordered by kind and name.
-func (d *DB) Limits(ctx context.Context, now time.Time) ([]jobs.LimitStatus, error) {
+func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStatus, error) {
 	rows, err := readRows[limitRow](ctx, d, selectLimits)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -203,11 +201,11 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]jobs.LimitStatus, err
 	}
 
 	states := limitStates(rows, running, now)
-	list := make([]jobs.LimitStatus, len(rows))
+	list := make([]LimitStatus, len(rows))
 	for i := range rows {
 		s := &list[i]
 		*s = states[rows[i].limit().Target].LimitStatus
-		if s.Kind != jobs.LaneTarget {
+		if s.Kind != LaneTarget {
 			continue
 		}
 		if s.InUse, err = readValue[int](ctx, d, laneRunning, s.Name); err != nil {

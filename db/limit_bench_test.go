@@ -6,8 +6,6 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"example.com/runner/jobs"
 )
 
 // fillBehind adds [1] tasks of job [2] in queue [3], with state [4] and lane
@@ -20,8 +18,8 @@ SELECT 1, ?2, ?3, ?4, 9, ?7, 10, 3, ?7, ?7, ?5, ?6 FROM n`
 type waitingTasks struct {
 	name             string
 	job, queue, lane string
-	target           jobs.Target // target of the limit that blocks these tasks
-	rate             bool        // whether the limit is a rate; otherwise it limits running tasks
+	target           Target // target of the limit that blocks these tasks
+	rate             bool   // whether the limit is a rate; otherwise it limits running tasks
 }
 
 // BenchmarkClaimBeside measures how much slower a claim is beside tasks that
@@ -33,9 +31,9 @@ func BenchmarkClaimBeside(b *testing.B) {
 	cases := []waitingTasks{
 		{name: "nothing"},
 		{name: "1M_behind_a_lane", job: "noop", queue: "default", lane: "l"},
-		{name: "1M_behind_a_full_queue", job: "noop", queue: "full", target: jobs.Target{Kind: "queue", Name: "full"}},
-		{name: "1M_behind_a_full_job", job: "other", queue: "default", target: jobs.Target{Kind: "job", Name: "other"}},
-		{name: "1M_behind_a_rate", job: "noop", queue: "full", target: jobs.Target{Kind: "queue", Name: "full"}, rate: true},
+		{name: "1M_behind_a_full_queue", job: "noop", queue: "full", target: Target{Kind: "queue", Name: "full"}},
+		{name: "1M_behind_a_full_job", job: "other", queue: "default", target: Target{Kind: "job", Name: "other"}},
+		{name: "1M_behind_a_rate", job: "noop", queue: "full", target: Target{Kind: "queue", Name: "full"}, rate: true},
 	}
 	for _, free := range []int{1, 10} {
 		var small time.Duration
@@ -95,9 +93,9 @@ func (c waitingTasks) add(b *testing.B, d *DB, worker *Worker) {
 		fill(1, c.job, c.queue, "pending", nil, nil)
 	}
 	if c.target.Kind != "" {
-		l := jobs.Limit{Target: c.target, Running: 1}
+		l := Limit{Target: c.target, Running: 1}
 		if c.rate {
-			l = jobs.Limit{Target: c.target, Rate: 1, Per: 24 * time.Hour, Burst: 1}
+			l = Limit{Target: c.target, Rate: 1, Per: 24 * time.Hour, Burst: 1}
 		}
 		if err := d.SetLimit(b.Context(), l, at); err != nil {
 			b.Fatal(err)

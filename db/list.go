@@ -6,10 +6,12 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 )
 
 const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
@@ -325,15 +327,42 @@ func (d *DB) QueuePosition(ctx context.Context, task jobs.Task, limit int) (ahea
 	return ahead, nil
 }
 
+// Attempt is the record of one attempt that has ended.
+type Attempt struct {
+	TaskID          int64
+	GenerationID    int64      // generation of the task in this attempt
+	Number          int        // number of the attempt; a lost attempt and the one that repeats it have the same number
+	State           jobs.State // one of jobs.Completed, Failed, Cancelled and Snoozed
+	Reason          jobs.Reason
+	Counted         bool // whether the attempt counts towards MaxAttempts; false if it was lost, snoozed or given back by its worker
+	WorkerID        string
+	Worker          string
+	StartedAt       time.Time
+	FinishedAt      time.Time
+	Duration        time.Duration
+	ExitCode        *int
+	Signal          int
+	Error           string
+	ErrorLine       string // last line that the failed command printed; see jobs.Task.ErrorLine
+	OutputBytes     int64
+	OutputTruncated bool
+	Usage           commands.Usage
+	ChildrenKilled  int // number of left-over processes of the command that were killed when the command exited
+	ChildrenLeft    int // number of left-over processes of the command that live on; see jobs.LeaveChildren
+}
+
+// Claim identifies the attempt among those of its task.
+func (a Attempt) Claim() ClaimID { return ClaimID{ID: a.TaskID, GenerationID: a.GenerationID} }
+
 // Attempts lists the ended attempts of a task, oldest first.
-func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
+func (d *DB) Attempts(ctx context.Context, id int64) ([]Attempt, error) {
 	type attemptRow struct {
 		row
 		Counted boolean `db:"counted"`
 	}
-	return readAs(ctx, d, func(r *attemptRow) jobs.Attempt {
+	return readAs(ctx, d, func(r *attemptRow) Attempt {
 		o := r.Outcome.outcome(r.StartedAt, r.FinishedAt)
-		return jobs.Attempt{TaskID: r.ID, GenerationID: r.GenerationID, Number: r.Attempt, State: jobs.State(r.State),
+		return Attempt{TaskID: r.ID, GenerationID: r.GenerationID, Number: r.Attempt, State: jobs.State(r.State),
 			Reason: o.Reason, Counted: bool(r.Counted), WorkerID: string(r.WorkerID), Worker: string(r.WorkerName),
 			StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time(), Duration: o.duration(), ExitCode: o.ExitCode, Signal: o.Signal,
 			Error: o.Error, OutputBytes: o.Output, OutputTruncated: o.Truncated,

@@ -1,9 +1,11 @@
 package db
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"example.com/runner/jobs"
 )
@@ -47,9 +49,31 @@ WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT 0 + ?`)
 var selectLastOutput = query(`SELECT ` + outputColumns + `
 WHERE task_id = ? AND generation_id = ? AND seq < ? ORDER BY seq DESC LIMIT 0 + ?`)
 
+// Chunk is a part of the output of an attempt, in the order in which it was
+// printed.
+type Chunk struct {
+	TaskID       int64
+	Attempt      int
+	GenerationID int64
+	Seq          int64
+	Stream       Stream
+	At           time.Time
+	Data         []byte
+	DroppedBytes int64 // number of bytes between the previous chunk and this one that were not stored
+}
+
+// Stream is where a Chunk was printed.
+type Stream string
+
+// The streams.
+const (
+	Stdout Stream = "stdout"
+	Stderr Stream = "stderr"
+)
+
 // Output is a change to the stored output of an attempt.
 type Output struct {
-	Add    []jobs.Chunk
+	Add    []Chunk
 	Delete Pieces // chunks to delete
 	Cut    Cut    // bytes to cut from the first chunk that is kept
 }
@@ -65,10 +89,10 @@ type Cut struct {
 	Dropped int64 // bytes of output before the rest of this chunk that are deleted in all
 }
 
-var streams = [...]string{1: "stdout", 2: "stderr"}
+var streams = [...]Stream{1: Stdout, 2: Stderr}
 
-func streamNumber(name string) int64 {
-	if name == streams[2] {
+func streamNumber(s Stream) int64 {
+	if s == Stderr {
 		return 2
 	}
 	return 1
@@ -124,30 +148,65 @@ func (w *Worker) WriteOutput(ctx context.Context, task jobs.Task, out Output) er
 
 // Output returns at most limit chunks of an attempt's output after chunk seq.
 // The first chunk has the number 1.
-func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
+func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([]Chunk, error) {
 	return d.output(ctx, selectOutput, claim.ID, claim.GenerationID, seq, limit)
 }
 
 // OutputBefore returns the last chunks, at most limit, before chunk seq, oldest
 // first. With math.MaxInt64 they are the last of all.
-func (d *DB) OutputBefore(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
+func (d *DB) OutputBefore(ctx context.Context, claim ClaimID, seq int64, limit int) ([]Chunk, error) {
 	chunks, err := d.output(ctx, selectLastOutput, claim.ID, claim.GenerationID, seq, limit)
 	slices.Reverse(chunks)
 	return chunks, err
 }
 
-func (d *DB) output(ctx context.Context, pieces *statement, args ...any) ([]jobs.Chunk, error) {
+func (d *DB) output(ctx context.Context, pieces *statement, args ...any) ([]Chunk, error) {
 	return readAs(ctx, d, (*outputRow).chunk, pieces, args...)
 }
 
 type outputRow struct {
-	jobs.Chunk
+	Chunk
 	Stream int
 	At     number
 }
 
-func (r *outputRow) chunk() jobs.Chunk {
+func (r *outputRow) chunk() Chunk {
 	c := r.Chunk
 	c.Stream, c.At = streams[min(max(r.Stream, 1), 2)], r.At.time()
 	return c
+}
+
+// LastLines returns the last n lines in a list of pieces. enough is false if
+// the first of these lines may begin in an earlier piece, or if there are fewer
+// than n.
+func LastLines(chunks []Chunk, n int) (last []Chunk, enough bool) {
+	if n == 0 {
+		return nil, true
+	}
+
+	found := 0
+	for i, c := range slices.Backward(chunks) {
+		end := len(c.Data)
+		if i == len(chunks)-1 {
+			end-- // skip a final newline, because no further line begins after it
+		}
+
+		for end >= 0 {
+			at := bytes.LastIndexByte(c.Data[:end], '\n')
+			if at < 0 {
+				break
+			}
+			if found++; found == n {
+				last = slices.Clone(chunks[i:])
+				if last[0].Data, last[0].DroppedBytes = c.Data[at+1:], 0; len(last[0].Data) == 0 {
+					last = last[1:]
+				}
+				return last, true
+			}
+
+			end = at
+		}
+	}
+
+	return chunks, false
 }

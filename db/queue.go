@@ -1,10 +1,9 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"time"
-
-	"example.com/runner/jobs"
 )
 
 // insertPause pauses queue [1] at time [2], for user [3], with reason [4] and
@@ -22,15 +21,28 @@ var (
 
 var selectPauses = query(`SELECT queue, paused_at, paused_by, reason, until_at FROM {pauses}`)
 
-// AllQueues is the queue name that stands for the whole database.
-const AllQueues = ""
+// AllQueues is the queue name that stands for the whole database. Its row has
+// an empty name.
+const AllQueues = "*"
+
+func pauseKey(queue string) string {
+	if queue == AllQueues {
+		return ""
+	}
+	return queue
+}
 
 // DeletionPause is the key of a row in the table pauses. While it exists,
 // workers delete no old tasks. No queue can have this name.
 const DeletionPause = "-deletion"
 
-// Pause is the pause of a queue, of all queues, or of deletions.
-type Pause = jobs.Pause
+// Pause is a pause of a queue, of all queues, or of deletions.
+type Pause struct {
+	At     time.Time // when the pause began; zero if there is no pause
+	By     string    // name of the user who began the pause
+	Reason string    // reason that the user gave for the pause; empty if there is none
+	Until  time.Time // when the pause ends by itself; zero if it lasts until Resume
+}
 
 // EndsBefore reports whether a queue whose own pause is p stays paused by the
 // other pause, that of the whole database.
@@ -54,7 +66,7 @@ func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 					return err
 				}
 			}
-			if err := t.run(insertPause, queue, p.At.UnixMilli(), p.By, nullText(p.Reason), nullTime(p.Until)); err != nil {
+			if err := t.run(insertPause, pauseKey(queue), p.At.UnixMilli(), p.By, nullText(p.Reason), nullTime(p.Until)); err != nil {
 				return err
 			}
 		}
@@ -103,7 +115,7 @@ func (d *DB) Pauses(ctx context.Context, now time.Time) (map[string]Pause, error
 	pauses := make(map[string]Pause, len(rows))
 	for _, r := range rows {
 		if until := r.Until.time(); until.IsZero() || until.After(now) {
-			pauses[r.Queue] = Pause{At: r.At.time(), By: r.By, Reason: string(r.Reason), Until: until}
+			pauses[cmp.Or(r.Queue, AllQueues)] = Pause{At: r.At.time(), By: r.By, Reason: string(r.Reason), Until: until}
 		}
 	}
 

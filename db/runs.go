@@ -30,7 +30,7 @@ WHERE number IN (SELECT CAST(value AS bigint) FROM {json_each}) ORDER BY number`
 // Run is an attempt that has ended, or that runs.
 type Run struct {
 	TaskID     int64
-	State      jobs.State // state of the attempt: Running, or a state as in jobs.Attempt
+	State      jobs.State // state of the attempt: Running, or a state as in Attempt
 	StartedAt  time.Time
 	FinishedAt time.Time // zero while the attempt runs
 }

@@ -143,7 +143,7 @@ func (l *scenario) beat() error {
 
 func (l *scenario) print() error {
 	for _, c := range l.claims() {
-		out := Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: l.at, Data: []byte(strings.Repeat("x", 5000))}}}
+		out := Output{Add: []Chunk{{Seq: 1, Stream: "stdout", At: l.at, Data: []byte(strings.Repeat("x", 5000))}}}
 		if err := l.w.WriteOutput(context.Background(), l.held[c], out); err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (l *scenario) finish() error {
 		for _, c := range l.claims() {
 			l.finishing = append(l.finishing, Finish{Task: l.held[c],
 				Outcome: l.outcome(l.held[c], slices.ContainsFunc(requests, func(a CancelRequest) bool { return a.ClaimID == c })),
-				Output:  Output{Add: []jobs.Chunk{{Seq: 2, Stream: "stderr", At: l.at, Data: []byte("end")}}}})
+				Output:  Output{Add: []Chunk{{Seq: 2, Stream: "stderr", At: l.at, Data: []byte("end")}}}})
 		}
 	}
 	result, err := l.w.Cycle(context.Background(), Cycle{Now: l.at, Finish: l.finishing})

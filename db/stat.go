@@ -84,18 +84,32 @@ type countRow struct {
 	N     int        `db:"n"`
 }
 
+// QueueStatus is a queue with its counts.
+type QueueStatus struct {
+	Name   string             // name of the queue
+	Counts map[jobs.State]int // numbers of unfinished tasks by state
+	Jobs   map[string]int     // numbers of pending tasks by job
+	Ended  map[jobs.State]int // numbers of tasks that ended in the last 24 hours, by state; a task that ended twice counts twice
+	// Failed is how many of the failed tasks in Ended are still failed, because
+	// they were neither retried nor deleted since. It counts the latest 10,000
+	// failed tasks of all queues.
+	Failed int
+	Pause  Pause     // pause of this queue or of all queues, which keeps its tasks from starting; zero if there is none
+	Oldest time.Time // due time of the pending task that waits longest; zero if no task waits
+}
+
 // Queues returns each queue that has unfinished tasks, is paused, or had a task
 // that ended since a given time. It never scans finished tasks.
-func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs.QueueStatus, error) {
+func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*QueueStatus, error) {
 	rows, err := readRows[countRow](ctx, d, countQueues, since.Unix()/60)
 	if err != nil {
 		return nil, err
 	}
 
-	stats := map[string]*jobs.QueueStatus{}
-	of := func(queue string) *jobs.QueueStatus {
+	stats := map[string]*QueueStatus{}
+	of := func(queue string) *QueueStatus {
 		if stats[queue] == nil {
-			stats[queue] = &jobs.QueueStatus{Name: queue, Counts: map[jobs.State]int{}, Jobs: map[string]int{},
+			stats[queue] = &QueueStatus{Name: queue, Counts: map[jobs.State]int{}, Jobs: map[string]int{},
 				Ended: map[jobs.State]int{}}
 		}
 		return stats[queue]
@@ -139,7 +153,7 @@ func (d *DB) Queues(ctx context.Context, since, now time.Time) (map[string]*jobs
 // countFailed sets, for each queue, the number of tasks that are failed now. If
 // one query can't read them all, a queue whose failures are older than those
 // has its count of failures, which includes tasks that ran again.
-func (d *DB) countFailed(ctx context.Context, stats map[string]*jobs.QueueStatus, since time.Time) error {
+func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStatus, since time.Time) error {
 	rows, err := readRows[countRow](ctx, d, countFailed, since.UnixMilli(), maxFailed)
 	if err != nil {
 		return err
@@ -164,7 +178,7 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*jobs.QueueStatus
 
 // findOldest sets, for each queue, the due time of the pending task that has
 // waited longest. It compares the first task of each job and priority.
-func (d *DB) findOldest(ctx context.Context, stats map[string]*jobs.QueueStatus) error {
+func (d *DB) findOldest(ctx context.Context, stats map[string]*QueueStatus) error {
 	var pairs [][2]string
 	for _, stat := range stats {
 		for job := range stat.Jobs {

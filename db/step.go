@@ -3,7 +3,9 @@ package db
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/jobs"
@@ -21,11 +23,24 @@ var selectSteps = query(`SELECT generation_id, name, value, wake_at, at FROM {st
 
 var deleteSteps = command(`DELETE FROM {steps} WHERE task_id = ?`)
 
+// Step is the record of a step that has ended, or of a sleep. A later attempt
+// of the task does not run the step again.
+type Step struct {
+	Name         string
+	GenerationID int64           // generation of the task in the attempt that ran the step
+	Value        json.RawMessage // return value; nil for a sleep
+	WakeAt       time.Time       // end of a sleep; zero for a step
+	At           time.Time       // when the step ended, or when the sleep began
+}
+
+// Slept reports whether the record is of a sleep.
+func (s Step) Slept() bool { return !s.WakeAt.IsZero() }
+
 // AddStep stores step seq, from 1, of a running attempt. The step is durable
 // when AddStep returns, or with outer, a transaction of the caller, when that
 // is committed. AddStep returns jobs.ErrLost if the attempt no longer owns its
 // task.
-func (w *Worker) AddStep(ctx context.Context, outer *sql.Tx, claim ClaimID, seq int, step jobs.Step) error {
+func (w *Worker) AddStep(ctx context.Context, outer *sql.Tx, claim ClaimID, seq int, step Step) error {
 	add := func(t *tx) error {
 		n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt),
 			step.At.UnixMilli())
@@ -54,18 +69,18 @@ type stepRow struct {
 	At           number `db:"at"`
 }
 
-func (r *stepRow) step() jobs.Step {
-	return jobs.Step{Name: r.Name, GenerationID: r.GenerationID, Value: r.Value.json(), WakeAt: r.WakeAt.time(), At: r.At.time()}
+func (r *stepRow) step() Step {
+	return Step{Name: r.Name, GenerationID: r.GenerationID, Value: r.Value.json(), WakeAt: r.WakeAt.time(), At: r.At.time()}
 }
 
 // Steps lists the finished steps and the sleeps of a task, in order.
-func (d *DB) Steps(ctx context.Context, id int64) ([]jobs.Step, error) {
+func (d *DB) Steps(ctx context.Context, id int64) ([]Step, error) {
 	return readAs(ctx, d, (*stepRow).step, selectSteps, id)
 }
 
 // StepsTx returns the steps of a task as the caller's transaction sees them. On
 // a server it takes the write lock for the rest of that transaction.
-func (d *DB) StepsTx(ctx context.Context, outer *sql.Tx, id int64) ([]jobs.Step, error) {
+func (d *DB) StepsTx(ctx context.Context, outer *sql.Tx, id int64) ([]Step, error) {
 	t, err := d.joinTx(ctx, outer, engine.Finish)
 	if err != nil {
 		return nil, err
@@ -76,7 +91,7 @@ func (d *DB) StepsTx(ctx context.Context, outer *sql.Tx, id int64) ([]jobs.Step,
 		return nil, d.explain(err)
 	}
 
-	steps := make([]jobs.Step, len(rows))
+	steps := make([]Step, len(rows))
 	for i := range rows {
 		steps[i] = rows[i].step()
 	}

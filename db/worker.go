@@ -48,8 +48,27 @@ var selectWorkers = query(`SELECT id, name, host, boot_id AS bootid, pid, pid_na
 	ORDER BY id) AS claims) AS running
 FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)
 
-// WorkerInfo describes a worker.
-type WorkerInfo = jobs.Worker
+// WorkerInfo is the record that a worker has written about itself.
+type WorkerInfo struct {
+	ID        string // random text that identifies the worker; no other worker ever has the same id
+	Name      string // name of the worker, from the options of Work
+	Host      string
+	BootID    string // id of the current boot of the machine when the worker started; empty if unknown
+	PID       int
+	Namespace string          // PID namespace that PID belongs to; empty if unknown
+	User      string          // name of the user who runs the worker
+	UID       int             // id of the user who runs the worker; -1 if unknown
+	Version   string          // version of runner in the worker, as in the constant runner.Version
+	Slots     int             // greatest number of attempts that the worker runs at once; the attempts of a batch count as one
+	Queues    []jobs.QueueMax // queues that the worker serves; nil for all queues
+	Jobs      []string        // names of the jobs whose tasks the worker takes; none in runner run
+	State     WorkerState     // state when the worker was read
+	Lease     time.Duration
+	StartedAt time.Time
+	BeatAt    time.Time // time of the last heartbeat of the worker
+	Dead      bool      // whether the process of the worker is known to be dead; false for a worker of another machine
+	Running   []int64   // ids of the tasks that the worker runs
+}
 
 // Worker is a registered worker. Only one goroutine may call Cycle at a time.
 // All other methods are safe for concurrent use.
@@ -113,15 +132,15 @@ func queuesText(queues []jobs.QueueMax) any {
 	return jsonText(queues)
 }
 
-// States in the row of a worker.
-const (
-	WorkerReady    = "ready"
-	WorkerDraining = "draining" // it starts no more tasks
-)
+// WorkerState says whether a worker starts tasks.
+type WorkerState string
 
-// WorkerLost is the state of a worker that is dead, or whose last heartbeat is
-// older than its lease. No row has this state.
-const WorkerLost = "lost"
+// The states of a worker. No row has the state WorkerLost.
+const (
+	WorkerReady    WorkerState = "ready"
+	WorkerDraining WorkerState = "draining" // it starts no more tasks
+	WorkerLost     WorkerState = "lost"     // it is dead, or its last heartbeat is older than its lease
+)
 
 // Drain records that the worker starts no more tasks.
 func (w *Worker) Drain(ctx context.Context) error {

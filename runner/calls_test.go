@@ -18,6 +18,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -210,9 +211,9 @@ func TestErrorsNameTheirCause(t *testing.T) {
 	_, err = runner.New(t.Context(), handle, runner.Options{})
 	testkit.ErrorIs(t, err, jobs.ErrNoDatabase, "cannot be opened")
 	testkit.NoError(t, r.Close())
-	_, err = r.Backup(t.Context(), filepath.Join(t.TempDir(), "copy.db"), false)
+	_, err = admin.Backup(t.Context(), r, admin.BackupOptions{Path: filepath.Join(t.TempDir(), "copy.db")})
 	testkit.ErrorIs(t, err, jobs.ErrClosed, "the database is closed")
-	_, err = r.BackupTo(t.Context(), &strings.Builder{})
+	_, err = admin.Backup(t.Context(), r, admin.BackupOptions{Writer: &strings.Builder{}})
 	testkit.ErrorIs(t, err, jobs.ErrClosed)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -93,48 +94,51 @@ func readCalls(t *testing.T) map[string]contextCall {
 			return nil
 		},
 		"Attempts": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.Attempts(ctx, jobs.Task{ID: 1})
+			_, err := admin.Attempts(ctx, r, jobs.Task{ID: 1})
 			return err
 		},
 		"Backup": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.Backup(ctx, filepath.Join(t.TempDir(), "copy.db"), false)
+			_, err := admin.Backup(ctx, r, admin.BackupOptions{Path: filepath.Join(t.TempDir(), "copy.db")})
 			return err
 		},
-		"BackupTo": func(ctx context.Context, r *runner.Runner) error { _, err := r.BackupTo(ctx, io.Discard); return err },
+		"BackupTo": func(ctx context.Context, r *runner.Runner) error {
+			_, err := admin.Backup(ctx, r, admin.BackupOptions{Writer: io.Discard})
+			return err
+		},
 		"Count": func(ctx context.Context, r *runner.Runner) error {
 			_, _, err := r.Count(ctx, jobs.Filter{})
 			return err
 		},
 		"Dependencies": func(ctx context.Context, r *runner.Runner) error {
-			_, _, err := r.Dependencies(ctx, 1, 10)
+			_, _, err := admin.Dependencies(ctx, r, 1, 10)
 			return err
 		},
 		"Get":      func(ctx context.Context, r *runner.Runner) error { _, err := r.Get(ctx, 1); return err },
 		"Schedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.Schedule(ctx, "morning"); return err },
-		"Limits":   func(ctx context.Context, r *runner.Runner) error { _, err := r.Limits(ctx); return err },
+		"Limits":   func(ctx context.Context, r *runner.Runner) error { _, err := admin.Limits(ctx, r); return err },
 		"List": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.List(ctx, jobs.Filter{})
 			return err
 		},
 		"Output": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.Output(ctx, jobs.Attempt{TaskID: 1}, 0, 1)
+			_, err := admin.Output(ctx, r, admin.Attempt{TaskID: 1}, 0, 1)
 			return err
 		},
-		"Pauses":    func(ctx context.Context, r *runner.Runner) error { _, err := r.Pauses(ctx); return err },
-		"Queues":    func(ctx context.Context, r *runner.Runner) error { _, err := r.Queues(ctx); return err },
+		"Pauses":    func(ctx context.Context, r *runner.Runner) error { _, err := admin.Pauses(ctx, r); return err },
+		"Queues":    func(ctx context.Context, r *runner.Runner) error { _, err := admin.Queues(ctx, r); return err },
 		"Schedules": func(ctx context.Context, r *runner.Runner) error { _, err := r.Schedules(ctx); return err },
-		"Steps":     func(ctx context.Context, r *runner.Runner) error { _, err := r.Steps(ctx, 1); return err },
+		"Steps":     func(ctx context.Context, r *runner.Runner) error { _, err := admin.Steps(ctx, r, 1); return err },
 		"Why": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.Why(ctx, jobs.Task{ID: 1, State: jobs.Pending})
+			_, err := admin.Why(ctx, r, jobs.Task{ID: 1, State: jobs.Pending})
 			return err
 		},
-		"Workers": func(ctx context.Context, r *runner.Runner) error { _, err := r.Workers(ctx); return err },
+		"Workers": func(ctx context.Context, r *runner.Runner) error { _, err := admin.Workers(ctx, r); return err },
 	}
 }
 
 // writeCalls has the calls that write or that wait for something.
 func writeCalls() map[string]contextCall {
-	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "mail"}, Running: 2}
+	limit := admin.Limit{Target: admin.Target{Kind: admin.QueueTarget, Name: "mail"}, Running: 2}
 	schedule := jobs.Schedule{Name: "night", Cron: "@daily", Spec: quick.With(nil)}
 	one := []int64{1}
 	return map[string]contextCall{
@@ -176,15 +180,19 @@ func writeCalls() map[string]contextCall {
 			ticked.Name = "ticked"
 			return r.OnTick(ctx, ticked, hourOf)
 		},
-		"Pause":         func(ctx context.Context, r *runner.Runner) error { return r.Pause(ctx, "", "mail") },
-		"PauseFor":      func(ctx context.Context, r *runner.Runner) error { return r.PauseFor(ctx, time.Hour, "", "mail") },
+		"PauseQueues": func(ctx context.Context, r *runner.Runner) error {
+			return admin.PauseQueues(ctx, r, []string{"mail"}, admin.PauseOptions{})
+		},
+		"PauseQueues for a time": func(ctx context.Context, r *runner.Runner) error {
+			return admin.PauseQueues(ctx, r, []string{"mail"}, admin.PauseOptions{For: time.Hour})
+		},
 		"PauseSchedule": func(ctx context.Context, r *runner.Runner) error { return r.PauseSchedule(ctx, "morning") },
 		"RemoveCursor":  func(ctx context.Context, r *runner.Runner) error { return r.RemoveCursor(ctx, "other") },
-		"RemoveLimit":   func(ctx context.Context, r *runner.Runner) error { return r.RemoveLimit(ctx, limit.Target) },
+		"RemoveLimit":   func(ctx context.Context, r *runner.Runner) error { return admin.RemoveLimit(ctx, r, limit.Target) },
 		"RemoveSchedule": func(ctx context.Context, r *runner.Runner) error {
 			return r.RemoveSchedule(ctx, "morning")
 		},
-		"Resume":         func(ctx context.Context, r *runner.Runner) error { return r.Resume(ctx, "paused") },
+		"Resume":         func(ctx context.Context, r *runner.Runner) error { return admin.ResumeQueues(ctx, r, "paused") },
 		"ResumeSchedule": func(ctx context.Context, r *runner.Runner) error { return r.ResumeSchedule(ctx, "morning") },
 		"Retry": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.Retry(ctx, one, runner.RetryOptions{})
@@ -192,7 +200,7 @@ func writeCalls() map[string]contextCall {
 		},
 		"RunSchedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.RunSchedule(ctx, "morning"); return err },
 		"SetSchedule": func(ctx context.Context, r *runner.Runner) error { return r.SetSchedule(ctx, schedule) },
-		"SetLimit":    func(ctx context.Context, r *runner.Runner) error { return r.SetLimit(ctx, limit) },
+		"SetLimit":    func(ctx context.Context, r *runner.Runner) error { return admin.SetLimit(ctx, r, limit) },
 		"Watch": func(ctx context.Context, r *runner.Runner) error {
 			for task, err := range r.Watch(ctx, jobs.Filter{}) {
 				if err != nil || task.State.Finished() { // no task finishes

@@ -17,6 +17,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
 
@@ -76,7 +77,7 @@ func startEmbedded(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd 
 		testkit.NoError(t, p.Wait())
 	})
 	if err := r.Changes(t.Context(), func() (bool, error) {
-		workers, err := r.Workers(t.Context())
+		workers, err := admin.Workers(t.Context(), r)
 		return len(workers) > 0, err
 	}); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -33,7 +34,7 @@ func TestFailedCommandKeepsItsLastLine(t *testing.T) {
 		runnerkit.Drain(t, r)
 		got := runnerkit.Get(t, r, task.ID)
 		testkit.Equal(t, c.script, got.ErrorLine, c.want)
-		attempts, err := r.Attempts(t.Context(), got)
+		attempts, err := admin.Attempts(t.Context(), r, got)
 		testkit.NoError(t, err)
 		testkit.Equal(t, c.script+": attempt", attempts[0].ErrorLine, c.want)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 var Order = jobs.Define[int]("order", jobs.WithBackoff(jobs.Backoff{})) // failed attempts are retried at once
@@ -53,7 +54,7 @@ func ExampleStep() {
 	if err := r.Work(work, runner.WorkOptions{Concurrency: 1}); err != nil {
 		log.Fatal(err)
 	}
-	steps, err := r.Steps(ctx, task.ID)
+	steps, err := admin.Steps(ctx, r, task.ID)
 	for _, step := range steps {
 		fmt.Printf("%s: slept %v, %q\n", step.Name, step.Slept(), step.Value)
 	}

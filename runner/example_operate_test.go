@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"path/filepath"
 	"time"
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // enqueue adds a task and returns its id.
@@ -77,50 +77,6 @@ func ExampleRunner_Retry() {
 	// completed 1  <nil>
 }
 
-// While a queue is paused, its running tasks continue, but no other task of the
-// queue starts. Why gives the pause as the reason.
-func ExampleRunner_Pause() {
-	ctx := context.Background()
-	r, remove := temp()
-	defer remove()
-	r.Register(SendEmail.Handler(send))
-	if err := r.Pause(ctx, "the mail server moves", "mail"); err != nil {
-		log.Fatal(err)
-	}
-	id := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}, jobs.Queue("mail")))
-	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
-		log.Fatal(err)
-	}
-	task, err := r.Get(ctx, id)
-	fmt.Println(task.State, err)
-	wait, err := r.Why(ctx, task)
-	fmt.Println(wait.Pause.Reason, err)
-	fmt.Println(r.Resume(ctx, "mail"))
-	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
-	// Output:
-	// pending <nil>
-	// the mail server moves <nil>
-	// <nil>
-	// to ann@example.com
-	// <nil>
-}
-
-// A limit applies to all workers of the database together.
-func ExampleRunner_SetLimit() {
-	ctx := context.Background()
-	r, remove := temp()
-	defer remove()
-	mail := jobs.Target{Kind: jobs.QueueTarget, Name: "mail"}
-	if err := r.SetLimit(ctx, jobs.Limit{Target: mail, Running: 2, Rate: 10, Per: time.Minute}); err != nil {
-		log.Fatal(err)
-	}
-	limits, err := r.Limits(ctx)
-	for _, limit := range limits {
-		fmt.Println(limit.Target, limit.Limit.Running, "at once,", limit.Rate, "a", limit.Per, err)
-	}
-	// Output: queue:mail 2 at once, 10 a 1m0s <nil>
-}
-
 // A task can wait for other tasks, and read their results. The field
 // DependsOnEarlier names another task of the same call by its position.
 func ExampleRunner_EnqueueMany() {
@@ -174,26 +130,6 @@ func ExampleRunner_ApplySchedules() {
 	// weekly unchanged <nil>
 }
 
-// A backup is a database file of its own. It can be made while tasks run.
-func ExampleRunner_Backup() {
-	ctx := context.Background()
-	r, remove := temp()
-	defer remove()
-	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
-	to := filepath.Join(filepath.Dir(r.Path()), "backup.db")
-	if _, err := r.Backup(ctx, to, false); err != nil {
-		log.Fatal(err)
-	}
-	copied, err := runner.Open(ctx, to, runner.Options{ReadOnly: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer copied.Close()
-	n, _, err := copied.Count(ctx, jobs.Filter{})
-	fmt.Println(n, err)
-	// Output: 1 <nil>
-}
-
 // Logger writes to the output of the task. A program can read this output like
 // the output of a command.
 func ExampleLogger() {
@@ -212,11 +148,11 @@ func ExampleLogger() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	attempts, err := r.Attempts(ctx, task)
+	attempts, err := admin.Attempts(ctx, r, task)
 	if err != nil {
 		log.Fatal(err)
 	}
-	chunks, err := r.Output(ctx, attempts[0], 0, 1<<20)
+	chunks, err := admin.Output(ctx, r, attempts[0], 0, 1<<20)
 	for _, chunk := range chunks {
 		fmt.Printf("%s %s", chunk.Stream, chunk.Data)
 	}
@@ -224,20 +160,6 @@ func ExampleLogger() {
 	// Output:
 	// stderr level=INFO msg=sent to=ann@example.com
 	// <nil>
-}
-
-// Queues counts the tasks of each queue by state.
-func ExampleRunner_Queues() {
-	ctx := context.Background()
-	r, remove := temp()
-	defer remove()
-	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}, jobs.Queue("mail")))
-	enqueue(r, SendEmail.With(Email{To: "bob@example.com"}, jobs.Queue("mail"), jobs.In(time.Hour)))
-	queues, err := r.Queues(ctx)
-	for _, queue := range queues {
-		fmt.Println(queue.Name, queue.Counts[jobs.Pending], "pending,", queue.Counts[jobs.Scheduled], "scheduled", err)
-	}
-	// Output: mail 1 pending, 1 scheduled <nil>
 }
 
 // The function given to ConsumeFinished prints each failed task of any job and

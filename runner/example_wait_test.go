@@ -3,48 +3,11 @@ package runner_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"time"
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
-
-// Why returns the reason why a task waits. This task waits for another task,
-// whose id is in Tasks.
-func ExampleRunner_Why() {
-	ctx := context.Background()
-	r, remove := temp()
-	defer remove()
-	first := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
-	second, err := r.Enqueue(ctx, SendEmail.With(Email{To: "bob@example.com"}, jobs.DependsOn(first)))
-	if err != nil {
-		log.Fatal(err)
-	}
-	wait, err := r.Why(ctx, second)
-	fmt.Println(second.State, wait.Tasks, err)
-	// Output: blocked [1] <nil>
-}
-
-// Workers lists the workers of all processes. Here the function of a task calls
-// Workers, so the list contains the worker that runs this task.
-func ExampleRunner_Workers() {
-	ctx := context.Background()
-	r, remove := temp()
-	defer remove()
-	r.Register(SendEmail.Handler(func(ctx context.Context, _ Email) error {
-		workers, err := r.Workers(ctx)
-		for _, worker := range workers {
-			fmt.Println(worker.State, worker.Slots, worker.Jobs, worker.Running)
-		}
-		return err
-	}))
-	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
-	fmt.Println(r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}))
-	// Output:
-	// ready 1 [email.send] [1]
-	// <nil>
-}
 
 // Sleep returns an error, which the function returns. The task becomes
 // scheduled and uses no slot. When its time has come, the function runs again,

@@ -178,13 +178,15 @@ func TestTasksEnqueuedDuringWorkRunWhenTheyAreDue(t *testing.T) {
 func TestWorkerStartsTasksWhenPauseEnds(t *testing.T) {
 	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
 		f.after(time.Hour, func() {
-			testkit.NoError(f.T, f.PauseFor(f.Context(), 2*time.Hour, "", AllQueues))
+			at := now()
+			testkit.NoError(f.T, f.store.Pause(f.Context(), []string{db.AllQueues}, db.Pause{At: at, Until: at.Add(2 * time.Hour)}))
+			f.store.Notify()
 			f.enqueue(work.With("x"))
 		})
 		f.after(2*time.Hour, func() {
 			f.enqueue(work.With("y"))
-			pauses, err := f.Pauses(f.Context())
-			if until := f.began.Add(3 * time.Hour).Truncate(time.Millisecond); err != nil || !pauses[AllQueues].Until.Equal(until) {
+			pauses, err := f.store.Pauses(f.Context(), now())
+			if until := f.began.Add(3 * time.Hour).Truncate(time.Millisecond); err != nil || !pauses[db.AllQueues].Until.Equal(until) {
 				f.Errorf("got %+v, want a pause until %v: %v", pauses, until, err)
 			}
 		})

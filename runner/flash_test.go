@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
@@ -65,7 +66,8 @@ func TestFlashDoesNotDelayBacklog(t *testing.T) {
 		f.wantRuns(0, 0, 0)
 	})
 	runOnFakeTime(t, nil, Options{Sync: SyncFlash}, WorkOptions{Concurrency: 50}, nil, func(f *fakeTimeTest) {
-		testkit.NoError(f.T, f.SetLimit(f.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: work.Job()}, Running: 1}))
+		limit := db.Limit{Target: db.Target{Kind: db.JobTarget, Name: work.Job()}, Running: 1}
+		testkit.NoError(f.T, f.store.SetLimit(f.Context(), limit, now()))
 		for range 3 {
 			f.enqueue(work.With("x"))
 		}

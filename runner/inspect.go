@@ -113,25 +113,3 @@ func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (total int, bySt
 	}
 	return total, byState, err
 }
-
-// Attempts returns the attempts of a task, oldest first. If the task is
-// running, the last element is the attempt in progress, in state running.
-func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
-	attempts, err := r.store.Attempts(ctx, task.ID)
-	// the store has only attempts that have ended: if the running one is among
-	// them, it has ended since the caller read the task
-	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID }
-	if err == nil && task.State == jobs.Running && !slices.ContainsFunc(attempts, ended) {
-		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Number: task.Attempt,
-			State: jobs.Running, Counted: true, WorkerID: task.WorkerID, Worker: task.Worker, StartedAt: task.StartedAt,
-			Duration: now().Sub(task.StartedAt)})
-	}
-	return attempts, err
-}
-
-// Output returns up to limit pieces of the output that an attempt has printed
-// so far, in order. It skips the pieces with numbers up to seq. A seq of 0
-// skips none.
-func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
-	return r.store.Output(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
-}

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -31,7 +32,7 @@ func TestQueuePositionCountsTasksThatStartFirst(t *testing.T) {
 			t.Errorf("%d tasks are ahead of task %d, want %d (%v)", n, task.ID, want, err)
 		}
 	}
-	queues, err := r.Queues(t.Context())
+	queues, err := admin.Queues(t.Context(), r)
 	testkit.NoError(t, err)
 	testkit.Len(t, "queues", queues, 2)
 	testkit.Equal(t, "pending tasks of the first queue", queues[0].Counts[jobs.Pending], 3)
@@ -44,7 +45,7 @@ func TestOutputBeforeReturnsLastPieces(t *testing.T) {
 	r.Register(commands.Handler(commands.Options{}))
 	task := runnerkit.Enqueue(t, r, jobs.Command(command.Shell("echo out; sleep 0.2; echo err >&2; sleep 0.2; echo end")))
 	runnerkit.Drain(t, r)
-	attempts, err := r.Attempts(t.Context(), runnerkit.Get(t, r, task.ID))
+	attempts, err := admin.Attempts(t.Context(), r, runnerkit.Get(t, r, task.ID))
 	testkit.NoError(t, err)
 	testkit.Len(t, "attempts", attempts, 1)
 	for limit, want := range map[int]string{1: "end\n", 2: "err\nend\n", 9: "out\nerr\nend\n"} {
@@ -74,7 +75,7 @@ func TestAttemptThatEndsMeanwhileIsListedOnce(t *testing.T) {
 		id = runnerkit.Enqueue(t, r, look.With(1)).ID
 		runnerkit.Drain(t, r)
 		testkit.Equal(t, name+": state when the task was read", running.State, jobs.Running)
-		attempts, err := r.Attempts(t.Context(), running)
+		attempts, err := admin.Attempts(t.Context(), r, running)
 		testkit.NoError(t, err)
 		testkit.Len(t, name+": attempts", attempts, 1)
 	}

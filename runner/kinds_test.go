@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -35,7 +36,8 @@ func documentedKinds(t *testing.T) map[string][]string {
 	page, err := os.ReadFile("../docs/embedding.md")
 	testkit.NoError(t, err)
 	kinds := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]\\w*)` \\| (`Err.*) \\|$").FindAllStringSubmatch(string(page), -1) {
+	rows := regexp.MustCompile("(?m)^\\| `((?:admin\\.)?[A-Z]\\w*)` \\| (`Err.*) \\|$")
+	for _, row := range rows.FindAllStringSubmatch(string(page), -1) {
 		kinds[row[1]] = append(kinds[row[1]], regexp.MustCompile(`Err\w+`).FindAllString(row[2], -1)...)
 	}
 	return kinds
@@ -79,7 +81,7 @@ func TestWritesOfReadOnlyRunnerReturnErrPermission(t *testing.T) {
 	t.Parallel() // ConsumeFinished tries again after a second
 	writer := contextRunner(t)
 	testkit.NoError(t, writer.AddCursor(t.Context(), "other"))
-	testkit.NoError(t, writer.Pause(t.Context(), "", "paused"))
+	testkit.NoError(t, admin.PauseQueues(t.Context(), writer, []string{"paused"}, admin.PauseOptions{}))
 	r, err := runner.Open(t.Context(), writer.Path(), runner.Options{ReadOnly: true})
 	testkit.NoError(t, err)
 	defer r.Close()
@@ -123,7 +125,6 @@ func kindCalls(t *testing.T) map[string]func() error {
 		},
 		"Await ErrNotFound":    func() error { _, err := r.Await(ctx, 99); return err },
 		"CancelTx ErrInvalid":  func() error { _, err := r.CancelTx(ctx, nil, []int64{1}, runner.CancelOptions{}); return err },
-		"BackupTo ErrInvalid":  func() error { _, err := r.BackupTo(ctx, nil); return err },
 		"Changes ErrInvalid":   func() error { return r.Changes(ctx, nil) },
 		"Count ErrInvalid":     func() error { _, _, err := r.Count(ctx, unknown); return err },
 		"Get ErrNotFound":      func() error { _, err := r.Get(ctx, 99); return err },
@@ -136,32 +137,31 @@ func kindCalls(t *testing.T) map[string]func() error {
 			_, err = r.GetTx(ctx, tx, 99)
 			return err
 		},
-		"List ErrInvalid":             func() error { _, err := r.List(ctx, unknown); return err },
-		"ConsumeFinished ErrInvalid":  func() error { return r.ConsumeFinished(ctx, "", nothing) },
-		"ConsumeFinished ErrNotFound": func() error { return removedCursor(ctx, r) },
-		"OnTick ErrInvalid":           func() error { return r.OnTick(ctx, schedule, hourOf) },
-		"Pause ErrInvalid":            func() error { return r.Pause(ctx, "", "no name!") },
-		"PauseFor ErrInvalid":         func() error { return r.PauseFor(ctx, 0, "", "mail") },
-		"PauseSchedule ErrNotFound":   func() error { return r.PauseSchedule(ctx, "x") },
-		"RemoveCursor ErrNotFound":    func() error { return r.RemoveCursor(ctx, "x") },
-		"RemoveLimit ErrNotFound":     func() error { return r.RemoveLimit(ctx, jobs.Target{Kind: jobs.QueueTarget, Name: "x"}) },
-		"RemoveSchedule ErrNotFound":  func() error { return r.RemoveSchedule(ctx, "x") },
-		"Resume ErrInvalid":           func() error { return r.Resume(ctx, "no name!") },
-		"ResumeSchedule ErrNotFound":  func() error { return r.ResumeSchedule(ctx, "x") },
-		"Retry ErrInvalid":            func() error { _, err := r.Retry(ctx, one, runner.RetryOptions{In: -1}); return err },
-		"RetryTx ErrInvalid":          func() error { _, err := r.RetryTx(ctx, nil, []int64{1}, runner.RetryOptions{}); return err },
+		"List ErrInvalid":               func() error { _, err := r.List(ctx, unknown); return err },
+		"ConsumeFinished ErrInvalid":    func() error { return r.ConsumeFinished(ctx, "", nothing) },
+		"ConsumeFinished ErrNotFound":   func() error { return removedCursor(ctx, r) },
+		"OnTick ErrInvalid":             func() error { return r.OnTick(ctx, schedule, hourOf) },
+		"admin.PauseQueues ErrInvalid":  func() error { return admin.PauseQueues(ctx, r, []string{"no name!"}, admin.PauseOptions{}) },
+		"PauseSchedule ErrNotFound":     func() error { return r.PauseSchedule(ctx, "x") },
+		"RemoveCursor ErrNotFound":      func() error { return r.RemoveCursor(ctx, "x") },
+		"admin.RemoveLimit ErrNotFound": func() error { return admin.RemoveLimit(ctx, r, admin.Target{Kind: "lane", Name: "x"}) },
+		"RemoveSchedule ErrNotFound":    func() error { return r.RemoveSchedule(ctx, "x") },
+		"admin.ResumeQueues ErrInvalid": func() error { return admin.ResumeQueues(ctx, r, "no name!") },
+		"ResumeSchedule ErrNotFound":    func() error { return r.ResumeSchedule(ctx, "x") },
+		"Retry ErrInvalid":              func() error { _, err := r.Retry(ctx, one, runner.RetryOptions{In: -1}); return err },
+		"RetryTx ErrInvalid":            func() error { _, err := r.RetryTx(ctx, nil, []int64{1}, runner.RetryOptions{}); return err },
 		"RunSchedule ErrConflict": func() error { // this program has not registered a function for the schedule
 			ticked := jobs.Schedule{Name: "ticked", Cron: "@daily", OnTick: true, Spec: quick.With(nil)}
 			testkit.NoError(t, r.SetSchedule(ctx, ticked))
 			_, err := r.RunSchedule(ctx, "ticked")
 			return err
 		},
-		"RunSchedule ErrNotFound": func() error { _, err := r.RunSchedule(ctx, "x"); return err },
-		"SetQueues ErrConflict":   func() error { return r.SetQueues(nil) },
-		"SetQueues ErrInvalid":    func() error { return r.SetQueues([]runner.QueueMax{{Name: "no name!"}}) },
-		"SetSchedule ErrInvalid":  func() error { return r.SetSchedule(ctx, schedule) },
-		"SetLimit ErrInvalid":     func() error { return r.SetLimit(ctx, jobs.Limit{}) },
-		"Upstream ErrInvalid":     func() error { _, err := runner.Upstream(ctx); return err },
+		"RunSchedule ErrNotFound":   func() error { _, err := r.RunSchedule(ctx, "x"); return err },
+		"SetQueues ErrConflict":     func() error { return r.SetQueues(nil) },
+		"SetQueues ErrInvalid":      func() error { return r.SetQueues([]runner.QueueMax{{Name: "no name!"}}) },
+		"SetSchedule ErrInvalid":    func() error { return r.SetSchedule(ctx, schedule) },
+		"admin.SetLimit ErrInvalid": func() error { return admin.SetLimit(ctx, r, admin.Limit{}) },
+		"Upstream ErrInvalid":       func() error { _, err := runner.Upstream(ctx); return err },
 	})
 	return calls
 }
@@ -257,21 +257,21 @@ func openKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 		_, err = runner.New(ctx, handle, options)
 		return err
 	}
-	backup := func(to string) error { _, err := r.Backup(ctx, to, false); return err }
+	backup := func(to string) error { _, err := admin.Backup(ctx, r, admin.BackupOptions{Path: to}); return err }
 	return map[string]func() error{
-		"Backup ErrConflict":   func() error { return backup(r.Path()) },
-		"Backup ErrInvalid":    func() error { return backup("") },
-		"Backup ErrNoDatabase": func() error { return backup(missing) },
-		"Backup ErrPermission": func() error { return backup(filepath.Join(r.Path(), "copy.db")) },
-		"New ErrConflict":      func() error { return inApplication("runner_tasks", runner.Options{}) },
-		"New ErrInvalid":       func() error { _, err := runner.New(ctx, nil, runner.Options{}); return err },
-		"New ErrSchema":        func() error { return inApplication("notes", runner.Options{ReadOnly: true}) },
-		"Open ErrInvalid":      func() error { return open(":memory:", runner.Options{}) },
-		"Open ErrNoDatabase":   func() error { return open(missing, runner.Options{}) },
-		"Open ErrSchema":       func() error { return open(text, runner.Options{}) },
-		"OpenDB ErrInvalid":    func() error { return openDB(":memory:") },
-		"OpenDB ErrNoDatabase": func() error { return openDB(missing) },
-		"OpenDB ErrSchema":     func() error { return openDB(text) },
+		"admin.Backup ErrConflict":   func() error { return backup(r.Path()) },
+		"admin.Backup ErrInvalid":    func() error { return backup("") },
+		"admin.Backup ErrNoDatabase": func() error { return backup(missing) },
+		"admin.Backup ErrPermission": func() error { return backup(filepath.Join(r.Path(), "copy.db")) },
+		"New ErrConflict":            func() error { return inApplication("runner_tasks", runner.Options{}) },
+		"New ErrInvalid":             func() error { _, err := runner.New(ctx, nil, runner.Options{}); return err },
+		"New ErrSchema":              func() error { return inApplication("notes", runner.Options{ReadOnly: true}) },
+		"Open ErrInvalid":            func() error { return open(":memory:", runner.Options{}) },
+		"Open ErrNoDatabase":         func() error { return open(missing, runner.Options{}) },
+		"Open ErrSchema":             func() error { return open(text, runner.Options{}) },
+		"OpenDB ErrInvalid":          func() error { return openDB(":memory:") },
+		"OpenDB ErrNoDatabase":       func() error { return openDB(missing) },
+		"OpenDB ErrSchema":           func() error { return openDB(text) },
 	}
 }
 

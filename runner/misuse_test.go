@@ -13,6 +13,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -63,7 +64,7 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 		"nil option":   func() error { _, err := r.Enqueue(t.Context(), quick.With(nil, nil)); return err },
 		"nil sequence": func() error { _, err := r.EnqueueSeq(t.Context(), nil); return err },
 		"nil check":    func() error { return r.Changes(t.Context(), nil) },
-		"nil writer":   func() error { _, err := r.BackupTo(t.Context(), nil); return err },
+		"nil writer":   func() error { _, err := admin.Backup(t.Context(), r, admin.BackupOptions{}); return err },
 		"negative retry": func() error {
 			_, err := r.Retry(t.Context(), []int64{1}, runner.RetryOptions{In: -time.Second})
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -272,7 +273,7 @@ func TestSkippedTickCallsNoFunction(t *testing.T) {
 		return reportJob.With("x", jobs.Queue("paused")), nil
 	}
 	tickTest(t, hourly(), function, func(t *testing.T, r *runner.Runner, _ *[]string) {
-		testkit.NoError(t, r.Pause(t.Context(), "", "paused"))
+		testkit.NoError(t, admin.PauseQueues(t.Context(), r, []string{"paused"}, admin.PauseOptions{}))
 		for range 3 {
 			runnertest.Advance(t, time.Hour)
 			runnertest.RunDue(t, r)

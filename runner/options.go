@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
 
@@ -137,6 +138,9 @@ type WorkOptions struct {
 // Engine connects to databases on a server. Package runner/postgres has one.
 // The zero Engine connects to none.
 type Engine = engine.Server
+
+// QueueMax is a queue that a worker serves.
+type QueueMax = jobs.QueueMax
 
 const (
 	shortestLease = 100 * time.Millisecond

@@ -5,14 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
 
 func TestWorkerWakesWhenRateLimitAllowsNextStart(t *testing.T) {
 	onFakeTime(t, WorkOptions{Concurrency: 4}, nil, func(f *fakeTimeTest) {
-		l := jobs.Limit{Target: jobs.Target{Kind: "job", Name: "work"}, Rate: 1, Per: time.Hour, Burst: 1}
-		if err := f.SetLimit(f.Context(), l); err != nil {
+		l := db.Limit{Target: db.Target{Kind: db.JobTarget, Name: "work"}, Rate: 1, Per: time.Hour, Burst: 1}
+		if err := f.store.SetLimit(f.Context(), l, now()); err != nil {
 			f.Fatal(err)
 		}
 		for range 4 {
@@ -21,20 +22,20 @@ func TestWorkerWakesWhenRateLimitAllowsNextStart(t *testing.T) {
 		// The test removes the limit after two and a half hours. Tasks then
 		// start without a delay.
 		f.after(150*time.Minute, func() {
-			if err := f.RemoveLimit(f.Context(), l.Target); err != nil {
+			if _, err := f.store.RemoveLimit(f.Context(), l.Target, now()); err != nil {
 				f.Error(err)
 			}
+			f.store.Notify()
 		})
 		f.work(3 * time.Hour)
 		f.wantRuns(0, time.Hour, 2*time.Hour, 150*time.Minute)
-		testkit.ErrorIs(f.T, f.RemoveLimit(f.Context(), l.Target), jobs.ErrNotFound)
 	})
 }
 
 func TestWorkerWakesWhenRateLimitOfLaneAllowsNextStart(t *testing.T) {
 	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
-		l := jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Rate: 1, Per: time.Hour, Burst: 1}
-		if err := f.SetLimit(f.Context(), l); err != nil {
+		l := db.Limit{Target: db.Target{Kind: db.LaneTarget, Name: "l"}, Rate: 1, Per: time.Hour, Burst: 1}
+		if err := f.store.SetLimit(f.Context(), l, now()); err != nil {
 			f.Fatal(err)
 		}
 		for range 3 {

@@ -234,9 +234,12 @@ func TestSomeWorkersPrefetchNothing(t *testing.T) {
 	}{
 		{name: "long tasks", in: "11ms"},
 		{name: "a limit in the database", in: "1ms", prepare: func(f *fakeTimeTest) {
-			testkit.NoError(f.T, f.SetLimit(f.Context(), jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "other"}, Running: 9}))
+			limit := db.Limit{Target: db.Target{Kind: db.QueueTarget, Name: "other"}, Running: 9}
+			testkit.NoError(f.T, f.store.SetLimit(f.Context(), limit, now()))
 		}},
-		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) { testkit.NoError(f.T, f.Pause(f.Context(), "", "other")) }},
+		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) {
+			testkit.NoError(f.T, f.store.Pause(f.Context(), []string{"other"}, db.Pause{At: now()}))
+		}},
 		{name: "limits of queues", in: "1ms", options: WorkOptions{Queues: []QueueMax{{Name: "default", Max: 1}}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -58,7 +59,7 @@ func TestWorkerTakesOverTasksOfItsKilledPredecessor(t *testing.T) {
 	got = runnerkit.Get(t, r, once.ID)
 	testkit.Equal(t, "reason", got.Reason, jobs.ReasonLost)
 	testkit.Equal(t, "losses", got.Losses, 1)
-	attempts, err := r.Attempts(t.Context(), runnerkit.Get(t, r, once.ID))
+	attempts, err := admin.Attempts(t.Context(), r, runnerkit.Get(t, r, once.ID))
 	testkit.NoError(t, err)
 	testkit.Len(t, "attempts", attempts, 1)
 	testkit.Equal(t, "attempts[0]: reason", attempts[0].Reason, jobs.ReasonLost)

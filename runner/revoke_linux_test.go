@@ -11,6 +11,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -52,7 +53,7 @@ func wantNoDeathBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	t.Helper()
 	for _, task := range tasks {
 		got := runnerkit.Get(t, r, task.ID)
-		attempts, err := r.Attempts(t.Context(), got)
+		attempts, err := admin.Attempts(t.Context(), r, got)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +200,7 @@ func TestFrozenContainerFailsNoTask(t *testing.T) {
 		return runnerkit.Get(t, r, functions[0].ID).Progress != nil && runnerkit.Get(t, r, functions[1].ID).Progress != nil
 	}
 	until(t, r, running)
-	list, err := r.Workers(t.Context())
+	list, err := admin.Workers(t.Context(), r)
 	testkit.NoError(t, err)
 	testkit.Len(t, "workers", list, 2)
 	if functions[0] = runnerkit.Get(t, r, functions[0].ID); list[0].ID == functions[0].WorkerID {

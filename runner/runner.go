@@ -85,8 +85,10 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		Normal: options.Sync == SyncNormal, Flash: options.WriteEvery, Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS,
 		MaxBytes: options.MaxBytes, DropOldest: options.DropOldest,
 		BusyTimeout: options.BusyTimeout, Engine: options.Engine.Driver, Dir: options.Dir})
-	if err != nil {
-		return nil, causeOf(ctx, err)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx) // err only says that ctx has ended
+	} else if err != nil {
+		return nil, err
 	}
 	return &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{},
 		closing: make(chan struct{})}, nil

@@ -6,6 +6,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -33,7 +34,7 @@ func TestQueuesChangeWhileWorkRuns(t *testing.T) {
 	testkit.NoError(t, r.SetQueues(both))
 	wantDone(waits)
 	until(t, r, func() bool {
-		workers, err := r.Workers(t.Context())
+		workers, err := admin.Workers(t.Context(), r)
 		testkit.NoError(t, err)
 		return slices.Equal(workers[0].Queues, both)
 	})

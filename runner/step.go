@@ -45,7 +45,7 @@ import (
 // lock of the database, Step has 1 s more to store the value. After that time
 // the error is the cause of ctx, and the next attempt calls the part again.
 //
-// `runner show` and Runner.Steps list the steps of a task. Retry keeps the
+// `runner show` and admin.Steps list the steps of a task. Retry keeps the
 // steps of a task that failed, and deletes those of a task that completed.
 // Outside of an attempt Step calls the part and stores nothing, so that
 // functions can be tested without a Runner.
@@ -125,9 +125,4 @@ func step[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.C
 // sleep is stored. Outside of an attempt Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return engine.Sleep(ctx, name, d)
-}
-
-// Steps returns the completed steps and the sleeps of a task, in their order.
-func (r *Runner) Steps(ctx context.Context, id int64) ([]jobs.Step, error) {
-	return r.store.Steps(ctx, id)
 }

@@ -35,7 +35,7 @@ func TestCompletedStepsAreNotRepeated(t *testing.T) {
 		task := f.want(id, jobs.Completed, "")
 		testkit.Equal(f.T, "charges", charged, 1)
 		testkit.Equal(f.T, "attempts to ship", shipped, 3)
-		steps, err := f.Steps(f.Context(), id)
+		steps, err := f.store.Steps(f.Context(), id)
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "steps", steps, 2)
 		testkit.Equal(f.T, "name of the first step", steps[0].Name, "charge")
@@ -84,7 +84,7 @@ func TestSleepReleasesSlot(t *testing.T) {
 		testkit.Equal(f.T, "attempt", f.want(id, jobs.Completed, "").Attempt, 1)
 		testkit.Equal(f.T, "executions of the step before the sleep", before, 1)
 		testkit.Equal(f.T, "executions after the sleep", after, 1)
-		attempts, err := f.Attempts(f.Context(), jobs.Task{ID: id})
+		attempts, err := f.store.Attempts(f.Context(), id)
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "attempts", attempts, 3)
 		testkit.Equal(f.T, "attempts[0]: state", attempts[0].State, jobs.Snoozed)
@@ -231,7 +231,7 @@ func TestManualRetryKeepsStepsOfFailedTask(t *testing.T) {
 		if _, err := f.Delete(f.Context(), []int64{id}); err != nil {
 			f.Error(err)
 		}
-		steps, err := f.Steps(f.Context(), id)
+		steps, err := f.store.Steps(f.Context(), id)
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "steps of the deleted task", steps, 0)
 	})

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -217,7 +218,7 @@ func TestStepsInTransactionsFollowRulesOfSteps(t *testing.T) {
 	}))
 	task := runnerkit.Enqueue(t, r, ship.With(nil))
 	runnerkit.Drain(t, r)
-	steps, err := r.Steps(t.Context(), task.ID)
+	steps, err := admin.Steps(t.Context(), r, task.ID)
 	testkit.NoError(t, err)
 	var got []string
 	for _, step := range steps {

@@ -17,6 +17,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -73,7 +74,7 @@ func TestFailedAttemptsAreRetriedAndKeepTheirErrors(t *testing.T) {
 		t.Fatal("got no exit code, want 7")
 	}
 	testkit.Equal(t, "exit code", *got.ExitCode, 7)
-	attempts, err := r.Attempts(t.Context(), got)
+	attempts, err := admin.Attempts(t.Context(), r, got)
 	testkit.NoError(t, err)
 	testkit.Len(t, "attempts", attempts, 3)
 	for i, a := range attempts {

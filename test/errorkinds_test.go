@@ -24,12 +24,17 @@ const kindsHeader = "| call | kinds of errors |\n|---|---|\n"
 
 // TestErrorKindsAreDocumented checks a table in docs/embedding.md. The table
 // lists for each call the kinds of errors that the call may return, and must
-// agree with the comments of package runner. A test of that package,
-// TestCallsReturnTheirKindsOfErrors, compares the table with what the calls do.
+// agree with the comments of packages runner and admin. A test of package
+// runner, TestCallsReturnTheirKindsOfErrors, compares the table with what the
+// calls do.
 func TestErrorKindsAreDocumented(t *testing.T) {
-	files, err := filepath.Glob("runner/*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"runner/*.go", "runner/admin/*.go"} {
+		list, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, list...)
 	}
 	rows := map[string]string{}
 	for _, path := range files {
@@ -49,7 +54,11 @@ func TestErrorKindsAreDocumented(t *testing.T) {
 					}
 				}
 				if len(kinds) > 0 {
-					rows[f.Name.Name] = fmt.Sprintf("| `%s` | %s |\n", f.Name.Name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+					name := f.Name.Name
+					if file.Name.Name == "admin" {
+						name = "admin." + name
+					}
+					rows[name] = fmt.Sprintf("| `%s` | %s |\n", name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
 				}
 			}
 		}

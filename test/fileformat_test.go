@@ -16,6 +16,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/codeblock"
 )
 
@@ -72,7 +73,7 @@ func TestViewsHaveKeysOfRecords(t *testing.T) {
 		more   []string
 	}{
 		"tasks_view":     {record: ui.NewTask(jobs.Task{}, time.Now())},
-		"attempts_view":  {record: ui.NewAttempt(jobs.Attempt{})},
+		"attempts_view":  {record: ui.NewAttempt(admin.Attempt{})},
 		"schedules_view": {ui.NewSchedule(jobs.Schedule{}, time.Now(), false), []string{"paused_at", "paused_by"}},
 	} {
 		want := append(keysOf(record.record), record.more...)

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // records maps the headings in docs/json.md to the records that they describe.
@@ -27,15 +28,15 @@ var records = map[string]ui.Record{
 	"task of a schedule": ui.NewScheduleTask(jobs.Spec{}),
 	"revealed task of a schedule": more(ui.Reveal(ui.NewScheduleTask(jobs.Spec{}), nil, nil),
 		ui.NewScheduleTask(jobs.Spec{})),
-	"attempt":           ui.NewAttempt(jobs.Attempt{}),
-	"step":              ui.NewStep(jobs.Step{}, time.Now()),
+	"attempt":           ui.NewAttempt(admin.Attempt{}),
+	"step":              ui.NewStep(admin.Step{}, time.Now()),
 	"change":            ui.NewTaskChange(db.TaskChange{}, time.Now()),
-	"queue":             ui.NewQueue(runner.Queue{}, time.Now(), ""),
-	"worker":            ui.NewWorker(runner.Worker{}, time.Now()),
+	"queue":             ui.NewQueue(admin.QueueStatus{}, time.Now(), ""),
+	"worker":            ui.NewWorker(admin.Worker{}, time.Now()),
 	"status":            (&ui.Status{}).Record(),
 	"problem":           ui.NewProblem(ui.Problem{}),
 	"group of failures": ui.NewFailureGroup(ui.FailureGroup{}, "", time.Now()),
-	"log chunk":         ui.NewChunk(jobs.Chunk{}),
+	"log chunk":         ui.NewChunk(admin.Chunk{}),
 	"schedule":          ui.NewSchedule(jobs.Schedule{}, time.Now(), false),
 	"schedule in full": more(ui.NewFullSchedule(jobs.Schedule{}, time.Now(), false, nil),
 		ui.NewSchedule(jobs.Schedule{}, time.Now(), false)),
@@ -43,8 +44,8 @@ var records = map[string]ui.Record{
 		ui.NewSchedule(jobs.Schedule{}, time.Now(), false)),
 	"removed schedule": ui.RemovedSchedule(""),
 	"deleted task":     ui.Deleted(0, false),
-	"limit":            ui.NewLimit(runner.LimitStatus{}, time.Now()),
-	"removed limit":    ui.RemovedLimit(jobs.Target{}),
+	"limit":            ui.NewLimit(admin.LimitStatus{}, time.Now()),
+	"removed limit":    ui.RemovedLimit(admin.Target{}),
 	"backup":           ui.Backup("", 0),
 	"restore":          ui.Restore("", 0, ""),
 	"service":          ui.Service("", "", false, ""),

@@ -19,6 +19,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // An action is what the form of a button does. Some actions ask a question
@@ -158,16 +159,18 @@ func (a *actionRequest) queue(context.Context) (*plan, error) {
 		return nil, &jobs.FieldError{Field: "queue", Msg: "is missing"}
 	}
 
-	queue, reason, until := a.form.Get("queue"), a.form.Get("reason"), a.form.Get("for")
+	queue, reason, until := cmp.Or(a.form.Get("queue"), admin.AllQueues), a.form.Get("reason"), a.form.Get("for")
 	object, to := queue, []string{"-q", queue}
-	if queue == runner.AllQueues {
+	if queue == admin.AllQueues {
 		object, to = "all queues", []string{"--all"}
 	}
 
 	if a.name == "queue-resume" {
 		p := a.newPlan(object, append([]string{"resume"}, to...)...)
 		p.Fields = append(p.Fields, field{"queue", queue})
-		p.run = func(ctx context.Context) (string, error) { return object + " resumed", a.h.r.Resume(ctx, queue) }
+		p.run = func(ctx context.Context) (string, error) {
+			return object + " resumed", admin.ResumeQueues(ctx, a.h.r, queue)
+		}
 		return p, nil
 	}
 
@@ -187,9 +190,9 @@ func (a *actionRequest) queue(context.Context) (*plan, error) {
 	p.run = func(ctx context.Context) (string, error) {
 		did := object + " paused: running tasks continue, no other task starts"
 		if lasts > 0 {
-			return did, a.h.r.PauseFor(ctx, lasts, reason, queue)
+			return did, admin.PauseQueues(ctx, a.h.r, []string{queue}, admin.PauseOptions{For: lasts, Reason: reason})
 		}
-		return did, a.h.r.Pause(ctx, reason, queue)
+		return did, admin.PauseQueues(ctx, a.h.r, []string{queue}, admin.PauseOptions{Reason: reason})
 	}
 	return p, nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
@@ -164,7 +164,7 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	s := serve(t, r, web.ServerOptions{})
 	_, body := s.post("/actions/queue-pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
 	testkit.Contains(t, body, "media paused", "runner pause -q media", "media has been paused", `action="/actions/queue-resume"`)
-	if pauses, err := r.Pauses(t.Context()); err != nil || len(pauses) != 1 {
+	if pauses, err := admin.Pauses(t.Context(), r); err != nil || len(pauses) != 1 {
 		t.Errorf("got pauses %v, error %v; want one", pauses, err)
 	}
 	_, body = s.post("/actions/queue-resume", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
@@ -173,14 +173,15 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	testkit.Contains(t, body, `<select id="for" name="for"><option value="">until it is resumed`, `<option value="8h" selected>for 8 hours`)
 	_, body = s.post("/actions/queue-pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "for": {"8h"}, "back": {"/"}})
 	testkit.Contains(t, body, "runner pause -q media --for 8h")
-	if pauses, err := r.Pauses(t.Context()); err != nil || time.Until(pauses["media"].Until).Round(time.Hour) != 8*time.Hour {
+	if pauses, err := admin.Pauses(t.Context(), r); err != nil || time.Until(pauses["media"].Until).Round(time.Hour) != 8*time.Hour {
 		t.Errorf("got pauses %v, error %v; want one of 8 hours", pauses, err)
 	}
 	if status, _ := s.post("/actions/queue-pause", url.Values{"queue": {"media"}, "for": {"soon"}}); status != http.StatusBadRequest {
 		t.Errorf("an invalid length: got status %d, want 400", status)
 	}
 	s.post("/actions/queue-resume", url.Values{"queue": {"media"}, "back": {"/"}})
-	testkit.NoError(t, r.PauseFor(t.Context(), 48*time.Hour, "maintenance", runner.AllQueues))
+	twoDays := admin.PauseOptions{For: 48 * time.Hour, Reason: "maintenance"}
+	testkit.NoError(t, admin.PauseQueues(t.Context(), r, []string{admin.AllQueues}, twoDays))
 	page := s.page("/")
 	testkit.Contains(t, page, "all queues have been paused", "with 1 task waiting, until 2")
 	if !regexp.MustCompile(`title="paused \w+ ago by [^"]+, until 2[-\d]+ [\d:]+: maintenance"`).MatchString(page) {
@@ -212,7 +213,7 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 	id := shell(t, r, "exit 1", jobs.Queue("media"))
 	daily(t, r, "nightly")
 	runnerkit.Drain(t, r, web1)
-	testkit.NoError(t, r.Pause(t.Context(), "", "media"))
+	testkit.NoError(t, admin.PauseQueues(t.Context(), r, []string{"media"}, admin.PauseOptions{}))
 	s := serve(t, r, web.ServerOptions{Options: web.Options{ReadOnly: true}})
 	for _, route := range routes {
 		if route.method == "GET" {

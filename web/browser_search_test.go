@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -51,7 +52,7 @@ func TestKeysCancelAndDelete(t *testing.T) {
 	t.Parallel()
 	r := open(t)
 	first, second := shell(t, r, "true"), shell(t, r, "exit 1", jobs.Queue("other"))
-	testkit.NoError(t, r.Pause(t.Context(), "wait", "default"))
+	testkit.NoError(t, admin.PauseQueues(t.Context(), r, []string{"default"}, admin.PauseOptions{Reason: "wait"}))
 	runnerkit.Drain(t, r, web1)
 	b := browse(t, serve(t, r, webOptions))
 	press := func(path string, keys ...string) {

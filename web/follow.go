@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/admin"
 )
 
 // separator is the byte that ends each batch of lines in the stream to a page.
@@ -59,9 +60,9 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 
 // download sends the stored output of an attempt. It reads in batches to avoid
 // a long read transaction.
-func (h *handler) download(ctx context.Context, s *stream, a jobs.Attempt) error {
+func (h *handler) download(ctx context.Context, s *stream, a admin.Attempt) error {
 	for seq := int64(0); ; {
-		chunks, err := h.r.Output(ctx, a, seq, maxChunks)
+		chunks, err := admin.Output(ctx, h.r, a, seq, maxChunks)
 		if err != nil {
 			return err
 		}
@@ -83,7 +84,7 @@ func (h *handler) download(ctx context.Context, s *stream, a jobs.Attempt) error
 
 // attempt returns the attempt that a request names by its number, counted from
 // 1, or the last attempt.
-func (h *handler) attempt(req *http.Request) (a jobs.Attempt, n int, err error) {
+func (h *handler) attempt(req *http.Request) (a admin.Attempt, n int, err error) {
 	ctx, cancel := readContext(req)
 	defer cancel()
 
@@ -92,7 +93,7 @@ func (h *handler) attempt(req *http.Request) (a jobs.Attempt, n int, err error) 
 		return a, 0, err
 	}
 
-	attempts, err := h.r.Attempts(ctx, t)
+	attempts, err := admin.Attempts(ctx, h.r, t)
 	if err != nil {
 		return a, 0, err
 	}
@@ -116,7 +117,7 @@ func (h *handler) attempt(req *http.Request) (a jobs.Attempt, n int, err error) 
 // again.
 type follower struct {
 	h       *handler
-	attempt jobs.Attempt
+	attempt admin.Attempt
 	stream  *stream
 	lines   *lineSplitter
 	zone    *time.Location
@@ -128,7 +129,7 @@ type follower struct {
 // sendAll sends the output that is stored now, in batches like download.
 func (f *follower) sendAll(ctx context.Context) error {
 	for idle := f.sent; ; idle = false {
-		chunks, err := f.h.r.Output(ctx, f.attempt, f.seq, maxChunks)
+		chunks, err := admin.Output(ctx, f.h.r, f.attempt, f.seq, maxChunks)
 		if err != nil || idle && len(chunks) == 0 {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -163,7 +164,7 @@ func TestDrawingsInBrowser(t *testing.T) {
 	for range 12 {
 		chain = shell(t, r, "true", jobs.DependsOn(chain))
 	}
-	testkit.NoError(t, r.Pause(t.Context(), "", "default"))
+	testkit.NoError(t, admin.PauseQueues(t.Context(), r, []string{"default"}, admin.PauseOptions{}))
 	film := shell(t, r, "sleep 60", jobs.Queue("media"), jobs.Label("holiday.mov"))
 	runnerkit.Work(t, r, web1)
 	t.Cleanup(func() { // else the worker waits for it

@@ -19,6 +19,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Options are the options of Handler. A Handler with the zero Options rejects
@@ -68,7 +69,7 @@ type handler struct {
 	live       live
 	trends     cache[trend]      // by name of the span
 	workerRuns cache[workerRuns] // by name of the span
-	counts     cache[[]runner.Queue]
+	counts     cache[[]admin.QueueStatus]
 	clicks     cache[string]  // what the last runs of schedules did, by name
 	questions  cache[[]int64] // ids of the tasks that a question has named
 	scraping   chan struct{}  // holds a value during a scrape of /metrics

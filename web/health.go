@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // healthz responds with 200 while the process runs.
@@ -34,7 +35,7 @@ func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
 // unreadyReason returns the reason why no worker would run a new task, or "" if
 // a worker would run it.
 func (h *handler) unreadyReason(ctx context.Context) string {
-	workers, err := h.r.Workers(ctx)
+	workers, err := admin.Workers(ctx, h.r)
 	switch {
 	case err != nil:
 		return "the database cannot be read"

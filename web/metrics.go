@@ -17,6 +17,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // The metrics are in the format of Prometheus. Most values come from the
@@ -105,7 +106,7 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	}
 
 	c := &collection{at: time.Now()}
-	queues, err := h.r.Queues(ctx)
+	queues, err := admin.Queues(ctx, h.r)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	}
 
 	c.tasks(queues)
-	workers, err := h.r.Workers(ctx)
+	workers, err := admin.Workers(ctx, h.r)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 	return c, nil
 }
 
-func (c *collection) tasks(queues []runner.Queue) {
+func (c *collection) tasks(queues []admin.QueueStatus) {
 	tasks := c.gauge("runner_tasks", "Unfinished tasks by queue and state.")
 	oldest := c.gauge("runner_oldest_pending_seconds", "How long the oldest pending task has been due; 0 if none is pending.")
 	paused := c.gauge("runner_queue_paused", "1 if the queue is paused.")
@@ -158,7 +159,7 @@ func oneIf(condition bool) float64 {
 	return 0
 }
 
-func (c *collection) workers(workers []runner.Worker) {
+func (c *collection) workers(workers []admin.Worker) {
 	alive, busy, slots := ui.LiveWorkers(workers)
 	c.gauge("runner_workers", "Workers that are alive.").add(float64(alive))
 	total := c.gauge("runner_slots", "Slots of all workers that are alive.")
@@ -166,7 +167,7 @@ func (c *collection) workers(workers []runner.Worker) {
 	total.add(float64(max(slots-busy, 0)), "state", "free")
 }
 
-func (c *collection) attempts(totals []db.Total, queues []runner.Queue) {
+func (c *collection) attempts(totals []db.Total, queues []admin.QueueStatus) {
 	attempts := c.counter("runner_attempts_total",
 		"Attempts that ended, by result: completed, or the reason of the failure. Workers update it with their heartbeats.")
 	losses := c.counter("runner_losses_total", "Attempts whose worker was lost.")

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -42,7 +43,7 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 	shell(t, r, "exit 1", jobs.Queue("mail"), jobs.In(time.Hour))
 	parent := shell(t, r, "true", jobs.Queue("media"))
 	shell(t, r, "true", jobs.Queue("media"), jobs.DependsOn(parent))
-	testkit.NoError(t, r.Pause(t.Context(), "disk is full", "media", "empty"))
+	testkit.NoError(t, admin.PauseQueues(t.Context(), r, []string{"media", "empty"}, admin.PauseOptions{Reason: "disk is full"}))
 	s := serve(t, r, webOptions)
 	page := s.page("/")
 	testkit.Contains(t, page, `<b>5</b> <small>· 18 failures</small>`, "3 tasks failed in media in 24h", "2 tasks failed in mail in 24h",
@@ -82,7 +83,7 @@ func TestPausesNeverHideFailures(t *testing.T) {
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r, web1)
 	for n := range 20 {
-		testkit.NoError(t, r.Pause(t.Context(), "", fmt.Sprintf("empty-%02d", n)))
+		testkit.NoError(t, admin.PauseQueues(t.Context(), r, []string{fmt.Sprintf("empty-%02d", n)}, admin.PauseOptions{}))
 	}
 	page := serve(t, r, webOptions).page("/")
 	testkit.Contains(t, page, "1 task failed in default in 24h", "and 15 more: <code>runner status</code>")
@@ -97,7 +98,7 @@ func TestPauseAsksForItsReason(t *testing.T) {
 	_, body = s.post("/actions/queue-pause", map[string][]string{"queue": {"media"}, "back": {"/"}, "confirmed": {"1"},
 		"reason": {"disk is full"}})
 	testkit.Contains(t, body, "media paused", "runner pause -q media --reason &#39;disk is full&#39;", "with 1 task waiting: disk is full")
-	pauses, err := r.Pauses(t.Context())
+	pauses, err := admin.Pauses(t.Context(), r)
 	testkit.Equal(t, "error", err, nil)
 	testkit.Equal(t, "reason", pauses["media"].Reason, "disk is full")
 	id := shell(t, r, "true")

@@ -13,6 +13,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/admin"
 )
 
 // The limits of the output on the page of a task.
@@ -43,7 +44,7 @@ type logView struct {
 // The last lines of a failed attempt are also at the top of the page, unless
 // the failure is history: the task was retried and waits, runs or has ended
 // otherwise. A user who chooses the attempt sees them again.
-func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n int, isChosen bool) (*logView, error) {
+func (h *handler) lastLines(ctx context.Context, v *taskView, a admin.Attempt, n int, isChosen bool) (*logView, error) {
 	l := &logView{Attempt: n, Link: v.Link + "/log?attempt=" + strconv.Itoa(n)}
 	chunks, whole, err := h.readTail(ctx, a)
 	if err != nil {
@@ -68,7 +69,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	if a.State == jobs.Failed && (v.Task.State == jobs.Failed || v.Task.State == jobs.Retrying || isChosen) {
 		for i, name := range slices.Backward(streams[:]) {
 			shown := lastShown(all, i)
-			l.TailOf = name
+			l.TailOf = string(name)
 			if l.Tail = htmlOf(shown, zone); l.Tail != "" {
 				l.Whole = !l.Cut && len(withoutBlankEnd(list)) == len(shown)
 				break
@@ -87,8 +88,8 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 // readTail returns the last chunks of the output of an attempt, oldest first.
 // It reads until the chunks have more than maxLines lines or maxLogSize bytes.
 // whole reports whether these chunks are the whole output.
-func (h *handler) readTail(ctx context.Context, a jobs.Attempt) (chunks []jobs.Chunk, whole bool, err error) {
-	var parts [][]jobs.Chunk // the newest part comes first
+func (h *handler) readTail(ctx context.Context, a admin.Attempt) (chunks []admin.Chunk, whole bool, err error) {
+	var parts [][]admin.Chunk // the newest part comes first
 	before, found, bytes := int64(math.MaxInt64), 0, 0
 	for limit := maxChunks; ; limit = min(2*limit, 64*maxChunks) {
 		part, err := ui.OutputBefore(ctx, h.r, a, before, limit)
@@ -163,7 +164,7 @@ func htmlOf(list []logLine, zone *time.Location) template.HTML {
 	return template.HTML(b.String())
 }
 
-var streams = [2]string{"stdout", "stderr"}
+var streams = [2]admin.Stream{admin.Stdout, admin.Stderr}
 
 const stderr = 1 // index in streams
 
@@ -211,7 +212,7 @@ func newLineSplitter(from cursor) *lineSplitter {
 
 // add returns the lines that end in a chunk. It ignores the part of the chunk
 // before the cursor.
-func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
+func (s *lineSplitter) add(c admin.Chunk) (list []logLine) {
 	data, stream := c.Data, slices.Index(streams[:], c.Stream)
 	switch from := s.from[stream]; {
 	case c.Seq < from.seq:

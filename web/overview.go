@@ -15,7 +15,7 @@ import (
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 type overviewView struct {
@@ -59,7 +59,7 @@ type problemView struct {
 }
 
 type queueView struct {
-	runner.Queue
+	admin.QueueStatus
 	FailedDay int
 	Paused    bool
 	PauseText string
@@ -70,7 +70,7 @@ type queueView struct {
 }
 
 type workerView struct {
-	runner.Worker
+	admin.Worker
 	Queues string
 	Tasks  []jobs.Task
 	More   int
@@ -163,13 +163,13 @@ const manyPending = 100_000
 // page has. If there are many tasks, or if counting was slow (a slow disk, or
 // many tasks that aren't pending), pages share the counts for ten times as long
 // as they took.
-func (h *handler) queues(ctx context.Context) ([]runner.Queue, error) {
+func (h *handler) queues(ctx context.Context) ([]admin.QueueStatus, error) {
 	ctx, cancel := context.WithTimeout(ctx, slowTimeout)
 	defer cancel()
 
-	list, err := h.counts.get("", func() ([]runner.Queue, time.Duration, error) {
+	list, err := h.counts.get("", func() ([]admin.QueueStatus, time.Duration, error) {
 		began := time.Now()
-		list, err := h.r.Queues(ctx)
+		list, err := admin.Queues(ctx, h.r)
 		took := time.Since(began)
 
 		pending := 0
@@ -236,21 +236,21 @@ func (v *overviewView) Failures(failures, tasks int) string {
 	return humanize.Plural(failures, "failure")
 }
 
-func (v *overviewView) queue(q runner.Queue, holds ui.Holds, hour []map[string]int) queueView {
+func (v *overviewView) queue(q admin.QueueStatus, holds ui.Holds, hour []map[string]int) queueView {
 	view := queueView{
-		Queue:     q,
-		FailedDay: q.Ended[jobs.Failed],
-		Paused:    !q.Pause.At.IsZero(),
-		Hour:      sparkOf(hour, q.Name),
+		QueueStatus: q,
+		FailedDay:   q.Ended[jobs.Failed],
+		Paused:      !q.Pause.At.IsZero(),
+		Hour:        sparkOf(hour, q.Name),
 	}
 	if view.Paused {
 		view.PauseText = humanize.Safe(ui.Pause(q.Pause, v.Now))
 	}
-	if l, ok := holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Name}]; ok {
+	if l, ok := holds.Limits[admin.Target{Kind: admin.QueueTarget, Name: q.Name}]; ok {
 		view.Limit, view.Rate = ui.LimitRunning(l), ui.LimitRate(l)
 	}
 
-	view.Limited = holds.Limits.IsClosed(jobs.QueueTarget, q.Name) || holds.Limits.IsClosed(jobs.AllTarget, "")
+	view.Limited = holds.Limits.IsClosed(admin.QueueTarget, q.Name) || holds.Limits.IsClosed(admin.AllTarget, "")
 	return view
 }
 
@@ -284,7 +284,7 @@ func (v *overviewView) problem(p ui.Problem) problemView {
 }
 
 // workers returns the workers with their running tasks.
-func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerView, error) {
+func (h *handler) workers(ctx context.Context, list []admin.Worker) ([]workerView, error) {
 	var ids []int64
 	for _, w := range list {
 		ids = append(ids, w.Running[:min(len(w.Running), maxTasksShown)]...)

@@ -17,6 +17,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
@@ -121,8 +122,8 @@ func TestQueueShowsItsLimit(t *testing.T) {
 	r := open(t)
 	shell(t, r, "true", jobs.Queue("media"))
 	shell(t, r, "true")
-	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "media"}, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}
-	testkit.NoError(t, r.SetLimit(t.Context(), limit))
+	limit := admin.Limit{Target: admin.Target{Kind: admin.QueueTarget, Name: "media"}, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}
+	testkit.NoError(t, admin.SetLimit(t.Context(), r, limit))
 	page := serve(t, r, web.ServerOptions{}).page("/")
 	testkit.Contains(t, page, ">0/2</span>", ">100/1m</span>")
 	if strings.Count(page, "/1m</span>") != 1 {

@@ -13,6 +13,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // runs is the history of a job, a label or a schedule, as its page shows it.
@@ -100,7 +101,7 @@ func (h *handler) setErrors(ctx context.Context, v *runs, list []jobs.Task, befo
 // lastFailure returns a task as it was after its last failed attempt: a retry
 // must not hide that a backup failed for two nights.
 func (h *handler) lastFailure(ctx context.Context, t jobs.Task) (jobs.Task, error) {
-	attempts, err := h.r.Attempts(ctx, t)
+	attempts, err := admin.Attempts(ctx, h.r, t)
 	for _, a := range attempts {
 		if a.State == jobs.Failed {
 			t.Reason, t.ExitCode, t.Signal, t.Error, t.ErrorLine = a.Reason, a.ExitCode, a.Signal, a.Error, a.ErrorLine

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
@@ -80,11 +81,11 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	merge := shell(t, r, "merge.sh", jobs.Queue("etl"), jobs.DependsOn(load))
 	shell(t, r, "mail.sh", jobs.Queue("etl"), jobs.DependsOn(merge), jobs.DependsOnAny(1, 2))
 	part, _ := fan(t, r, 6)
-	etl := jobs.Target{Kind: jobs.QueueTarget, Name: "etl"}
-	for _, limit := range []jobs.Limit{{Target: etl, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}} {
-		testkit.NoError(t, r.SetLimit(context.Background(), limit))
+	etl := admin.Target{Kind: admin.QueueTarget, Name: "etl"}
+	for _, limit := range []admin.Limit{{Target: etl, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}} {
+		testkit.NoError(t, admin.SetLimit(context.Background(), r, limit))
 	}
-	testkit.NoError(t, r.Pause(context.Background(), "disk is full", "media"))
+	testkit.NoError(t, admin.PauseQueues(context.Background(), r, []string{"media"}, admin.PauseOptions{Reason: "disk is full"}))
 	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
 	return map[string]string{"task": page(2), "function": page(5), "colours": page(colours), "chain": page(merge), "fan": page(part)}
 }
@@ -101,9 +102,9 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 		queue := long(n, 100)
 		shell(t, r, "echo "+strings.Repeat("x", 3000)+" >&2; exit 1", jobs.Queue(queue), jobs.Label(long(n, 200)), jobs.Lane(long(n, 200)))
 		if n < 3 {
-			target := jobs.Target{Kind: jobs.QueueTarget, Name: queue}
-			limit := jobs.Limit{Target: target, Running: 1_000_000, Rate: 100_000, Per: 36 * time.Hour, Burst: 100_000}
-			testkit.NoError(t, r.SetLimit(context.Background(), limit))
+			target := admin.Target{Kind: admin.QueueTarget, Name: queue}
+			limit := admin.Limit{Target: target, Running: 1_000_000, Rate: 100_000, Per: 36 * time.Hour, Burst: 100_000}
+			testkit.NoError(t, admin.SetLimit(context.Background(), r, limit))
 			s := jobs.Schedule{Name: queue, Cron: "1,3,5,7,11,13,17,19,23,29,31,37 1,2,3,4,5,6,7 1-31 1-12 MON,TUE,WED",
 				Zone: "America/Argentina/ComodRivadavia", Spec: jobs.Command(command.Shell("exit 1"), jobs.Label(queue))}
 			testkit.NoError(t, r.SetSchedule(context.Background(), s))
@@ -117,7 +118,8 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	function, err := r.Enqueue(context.Background(), wide.With(strings.Repeat("w", 5000)))
 	testkit.NoError(t, err)
 	runnerkit.Drain(t, r, web1)
-	testkit.NoError(t, r.Pause(context.Background(), strings.Repeat("because ", 100), long(7, 100)))
+	reason := admin.PauseOptions{Reason: strings.Repeat("because ", 100)}
+	testkit.NoError(t, admin.PauseQueues(context.Background(), r, []string{long(7, 100)}, reason))
 	ids := many(t, r, 100_000, func(n int) jobs.Spec { return jobs.Command(command.Shell("true"), jobs.Queue(long(n%40, 100))) })
 	chain := shell(t, r, "true", jobs.DependsOn(ids[:1000]...))
 	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }

@@ -18,6 +18,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/admin"
 )
 
 type taskView struct {
@@ -61,7 +62,7 @@ type document struct {
 }
 
 type attemptView struct {
-	jobs.Attempt
+	admin.Attempt
 	N        int // number of the attempt, from 1
 	Result   string
 	Selected bool
@@ -146,7 +147,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 
 // attempts adds the list of attempts to the page, and the output of one
 // attempt: the requested attempt or the last one.
-func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Attempt, req *http.Request) error {
+func (h *handler) attempts(ctx context.Context, v *taskView, attempts []admin.Attempt, req *http.Request) error {
 	shown := len(attempts)
 	if n, err := strconv.Atoi(req.FormValue("attempt")); err == nil && 1 <= n && n <= len(attempts) {
 		shown = n

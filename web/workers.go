@@ -10,7 +10,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/ui"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 const (
@@ -43,7 +43,7 @@ func (v *workersPage) MaxEnds() int { return maxEnds }
 
 // workerStrip is a worker with a drawing of its slots over time.
 type workerStrip struct {
-	Name, State string // State is the state of the worker as in runner.Worker, or "ended"
+	Name, State string // State is the state of the worker as in admin.Worker, or "ended"
 	Queues      string
 	Slots       string // number of slots
 	EndedAt     time.Time
@@ -57,7 +57,7 @@ type workerRuns struct {
 	at   time.Time // end of the span
 	from time.Time // attempts that ended earlier may be missing
 	list []db.WorkerRuns
-	live []runner.Worker
+	live []admin.Worker
 }
 
 func (h *handler) runsIn(ctx context.Context, s span, now time.Time) (workerRuns, error) {
@@ -66,7 +66,7 @@ func (h *handler) runsIn(ctx context.Context, s span, now time.Time) (workerRuns
 		if w.list, w.from, err = db.Of(h.r).RunsByWorker(ctx, now.Add(-s.length), maxEnds); err != nil {
 			return w, 0, err
 		}
-		w.live, err = h.r.Workers(ctx)
+		w.live, err = admin.Workers(ctx, h.r)
 		return w, s.fresh, err
 	})
 }
@@ -135,14 +135,14 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 		if i := slices.IndexFunc(runs.list, func(r db.WorkerRuns) bool { return r.ID == w.ID }); i >= 0 {
 			strip.Runs = runs.list[i].Runs
 		}
-		add(strip, w.State, ui.ServedQueues(w, ", "))
+		add(strip, string(w.State), ui.ServedQueues(w, ", "))
 	}
 
 	for _, w := range slices.Backward(runs.list) {
 		switch {
 		case live[w.ID]:
 		case w.EndedAt.IsZero(): // this worker has not ended, but has sent no heartbeat for two leases
-			add(w, db.WorkerLost, "")
+			add(w, string(admin.WorkerLost), "")
 		default:
 			add(w, "ended", "")
 		}

@@ -250,7 +250,7 @@ func (s *store) counted() map[jobs.State]int {
 	return sum
 }
 
-func (s *store) attempts(id int64) []jobs.Attempt {
+func (s *store) attempts(id int64) []db.Attempt {
 	s.Helper()
 	return must(s.Attempts(s.Context(), id))(s)
 }

@@ -21,7 +21,7 @@ func (m *model) release(r *rapid.T) {
 		return
 	}
 	t.Attempt--
-	m.started[t.ID] = slices.ContainsFunc(m.attempts(t.ID), func(jobs.Attempt) bool { return true })
+	m.started[t.ID] = slices.ContainsFunc(m.attempts(t.ID), func(db.Attempt) bool { return true })
 	if t.CancelRequestedAt.IsZero() {
 		m.set(t, jobs.Pending)
 	} else {

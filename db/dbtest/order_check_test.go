@@ -11,12 +11,12 @@ import (
 )
 
 // readAll reads all tasks and limits.
-func (m *orderModel) readAll() (map[int64]jobs.Task, map[jobs.Target]jobs.LimitStatus) {
+func (m *orderModel) readAll() (map[int64]jobs.Task, map[db.Target]db.LimitStatus) {
 	tasks := map[int64]jobs.Task{}
 	for _, task := range must(m.List(m.Context(), jobs.Filter{}))(m) {
 		tasks[task.ID] = task
 	}
-	limits := map[jobs.Target]jobs.LimitStatus{}
+	limits := map[db.Target]db.LimitStatus{}
 	for _, l := range must(m.Limits(m.Context(), m.now))(m) {
 		limits[l.Target] = l
 	}
@@ -27,16 +27,16 @@ func (m *orderModel) readAll() (map[int64]jobs.Task, map[jobs.Target]jobs.LimitS
 func (m *orderModel) check() {
 	tasks, limits := m.readAll()
 	holders := map[string][]jobs.Task{}
-	inUse := map[jobs.Target]int{}
+	inUse := map[db.Target]int{}
 	for _, task := range tasks {
 		if task.Lane != "" && taskspec.HoldsLane(task.State) {
 			holders[task.Lane] = append(holders[task.Lane], task)
 		}
 		if task.State == jobs.Running {
-			inUse[jobs.Target{Kind: "all"}]++
-			inUse[jobs.Target{Kind: "lane", Name: task.Lane}]++
-			inUse[jobs.Target{Kind: "queue", Name: task.Queue}]++
-			inUse[jobs.Target{Kind: "job", Name: task.Job}]++
+			inUse[db.Target{Kind: "all"}]++
+			inUse[db.Target{Kind: "lane", Name: task.Lane}]++
+			inUse[db.Target{Kind: "queue", Name: task.Queue}]++
+			inUse[db.Target{Kind: "job", Name: task.Job}]++
 		}
 		m.checkDependencies(task, tasks)
 	}
@@ -49,7 +49,7 @@ func (m *orderModel) check() {
 		}
 	}
 	m.inUse = inUse
-	slots := func(lane string) int { return max(limits[jobs.Target{Kind: "lane", Name: lane}].Running, 1) }
+	slots := func(lane string) int { return max(limits[db.Target{Kind: "lane", Name: lane}].Running, 1) }
 	for lane, list := range holders { // a lane may have too many holders after its limit was lowered, but it may get no new holder
 		if len(list) > slots(lane) && slices.ContainsFunc(list, func(task jobs.Task) bool {
 			return !taskspec.HoldsLane(m.before[task.ID].State) || m.before[task.ID].Lane != lane
@@ -65,7 +65,7 @@ func (m *orderModel) check() {
 			m.T.Fatalf("got blocked task %d without a dependency or a lane, want a reason", task.ID)
 		}
 		paused := len(holders[task.Lane]) >= slots(task.Lane)
-		if l, limited := limits[jobs.Target{Kind: "lane", Name: task.Lane}]; !paused && (!limited || l.NextAt.IsZero()) &&
+		if l, limited := limits[db.Target{Kind: "lane", Name: task.Lane}]; !paused && (!limited || l.NextAt.IsZero()) &&
 			!m.dueUnseen(l) {
 			m.T.Fatalf("got task %d waiting for free lane %s, want it to hold the lane", task.ID, task.Lane)
 		}
@@ -84,7 +84,7 @@ func (m *orderModel) check() {
 // dueUnseen reports whether the rate of a lane permits a start now. A task may
 // still wait for such a lane, because only the next cycle of a worker gives the
 // lane to the task.
-func (m *orderModel) dueUnseen(l jobs.LimitStatus) bool { return l.Rate > 0 && l.NextAt.IsZero() }
+func (m *orderModel) dueUnseen(l db.LimitStatus) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
 // checkDependencies checks that the state of a task agrees with the states of
 // its dependencies.

@@ -69,7 +69,7 @@ type orderModel struct {
 	*rapid.T
 	*orderStore
 	running []jobs.Task
-	inUse   map[jobs.Target]int  // running tasks by target, after the previous step
+	inUse   map[db.Target]int    // running tasks by target, after the previous step
 	before  map[int64]jobs.Task  // tasks after the previous step
 	after   map[int64][2][]int64 // dependencies of each task at its enqueue: DependsOn and DependsOnAny
 	paused  map[string]bool
@@ -139,8 +139,8 @@ func (m *orderModel) claim(t *rapid.T) {
 	}
 	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // tasks that run already may exceed a new limit
 		if l.Running > 0 && l.InUse > l.Running && slices.ContainsFunc(claimed, func(task jobs.Task) bool {
-			return l.Target == jobs.Target{Kind: jobs.QueueTarget, Name: task.Queue} ||
-				l.Target == jobs.Target{Kind: jobs.JobTarget, Name: task.Job}
+			return l.Target == db.Target{Kind: db.QueueTarget, Name: task.Queue} ||
+				l.Target == db.Target{Kind: db.JobTarget, Name: task.Job}
 		}) {
 			t.Fatalf("%v: got %d running tasks, want at most %d", l.Target, l.InUse, l.Running)
 		}
@@ -221,9 +221,9 @@ func (m *orderModel) editSome(t *rapid.T) {
 }
 
 func (m *orderModel) limit(t *rapid.T) {
-	target := rapid.SampledFrom([]jobs.Target{{Kind: "lane", Name: "a"}, {Kind: "queue", Name: "x"},
+	target := rapid.SampledFrom([]db.Target{{Kind: "lane", Name: "a"}, {Kind: "queue", Name: "x"},
 		{Kind: "job", Name: "test"}, {Kind: "all"}}).Draw(t, "target")
-	l := jobs.Limit{Target: target}
+	l := db.Limit{Target: target}
 	l.Running = rapid.IntRange(0, 2).Draw(t, "running")
 	if rapid.Bool().Draw(t, "rated") {
 		l.Rate, l.Per, l.Burst = 1, time.Second, rapid.IntRange(1, 2).Draw(t, "burst")

@@ -79,11 +79,11 @@ var batchTests = group{
 		s.wantIDs(s.cycle(w, db.Claim{Free: 2}), []int64{all[2], all[4]})
 	},
 	"limits hold for each task of a batch": func(s *store) {
-		for _, target := range []jobs.Target{{Kind: jobs.JobTarget, Name: "many"}, {Kind: jobs.QueueTarget, Name: "default"},
-			{Kind: jobs.AllTarget}} {
+		for _, target := range []db.Target{{Kind: db.JobTarget, Name: "many"}, {Kind: db.QueueTarget, Name: "default"},
+			{Kind: db.AllTarget}} {
 			w := s.batchWorker()
 			all := s.insert(manySpecs(5)...)
-			if err := s.SetLimit(s.Context(), jobs.Limit{Target: target, Running: 2}, s.now); err != nil {
+			if err := s.SetLimit(s.Context(), db.Limit{Target: target, Running: 2}, s.now); err != nil {
 				s.Fatal(err)
 			}
 
@@ -97,11 +97,11 @@ var batchTests = group{
 		}
 	},
 	"a rate counts a batch as one start": func(s *store) {
-		for _, target := range []jobs.Target{{Kind: jobs.JobTarget, Name: "many"}, {Kind: jobs.QueueTarget, Name: "default"},
-			{Kind: jobs.AllTarget}} {
+		for _, target := range []db.Target{{Kind: db.JobTarget, Name: "many"}, {Kind: db.QueueTarget, Name: "default"},
+			{Kind: db.AllTarget}} {
 			w := s.batchWorker()
 			all := s.insert(manySpecs(13)...)
-			if err := s.SetLimit(s.Context(), jobs.Limit{Target: target, Rate: 2, Per: time.Minute, Burst: 2}, s.now); err != nil {
+			if err := s.SetLimit(s.Context(), db.Limit{Target: target, Rate: 2, Per: time.Minute, Burst: 2}, s.now); err != nil {
 				s.Fatal(err)
 			}
 
@@ -122,7 +122,7 @@ var batchTests = group{
 		w := s.batchWorker()
 		many := s.insert(manySpecs(2)...)
 		one := s.insert(functionSpec("one"), functionSpec("one"))
-		if err := s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Rate: 2, Per: time.Minute, Burst: 2},
+		if err := s.SetLimit(s.Context(), db.Limit{Target: db.Target{Kind: db.AllTarget}, Rate: 2, Per: time.Minute, Burst: 2},
 			s.now); err != nil {
 			s.Fatal(err)
 		}

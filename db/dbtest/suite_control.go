@@ -201,7 +201,7 @@ var controls = group{
 		w := s.worker()
 		claimed := s.claimOnly(w)
 		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{}),
-			Output: db.Output{Add: []jobs.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
+			Output: db.Output{Add: []db.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
 		s.apply(db.Delete(), id)
 		if n := s.number(`SELECT (SELECT count(*) FROM output) + (SELECT count(*) FROM attempts)`); n != 0 {
 			s.Errorf("got %d rows of output and attempts, want 0", n)

@@ -194,7 +194,7 @@ var dues = group{
 		wait := s.get(id).RunAt.Sub(s.now)
 		at := s.insert(commandSpec(jobs.In(time.Hour),
 			jobs.ExpiresIn(2*time.Hour)))[0] // enqueued while the clock was ahead, so SetBack must correct its due time and expiry
-		must(0, s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.LaneTarget, Name: "l"}, Rate: 1,
+		must(0, s.SetLimit(s.Context(), db.Limit{Target: db.Target{Kind: db.LaneTarget, Name: "l"}, Rate: 1,
 			Per: time.Minute, Burst: 1}, s.now))(s)
 		s.insert(commandSpec(jobs.Lane("l")), commandSpec(jobs.Lane("l")))
 		s.finish(w, s.claimOnly(w), taskspec.Outcome{})

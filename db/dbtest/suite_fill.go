@@ -71,8 +71,8 @@ var fillTests = group{
 	},
 	"a full batch waits for a limit": func(s *store) {
 		w := s.fillWorker()
-		target := jobs.Target{Kind: jobs.JobTarget, Name: "many"}
-		if err := s.SetLimit(s.Context(), jobs.Limit{Target: target, Rate: 1, Per: time.Hour, Burst: 1}, s.now); err != nil {
+		target := db.Target{Kind: db.JobTarget, Name: "many"}
+		if err := s.SetLimit(s.Context(), db.Limit{Target: target, Rate: 1, Per: time.Hour, Burst: 1}, s.now); err != nil {
 			s.Fatal(err)
 		}
 

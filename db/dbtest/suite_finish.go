@@ -133,7 +133,7 @@ var finishes = group{
 			w := s.worker()
 			claimed := s.claimOnly(w)
 			f := db.Finish{Task: claimed, Outcome: s.withTimes(claimed, o),
-				Output: db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}}
+				Output: db.Output{Add: []db.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}}
 			first := s.finishAll(w, f)[0]
 			before, counted := s.get(id), s.counted()
 			s.sleep(time.Second)

@@ -43,10 +43,10 @@ var hookTests = group{
 			jobs.Metadata(map[string]string{"tenant": "acme"})))
 		w := s.worker()
 		task := s.claimOnly(w)
-		s.write(w, task, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", strings.Repeat("line\n", 60))}})
+		s.write(w, task, db.Output{Add: []db.Chunk{chunk(1, "stdout", strings.Repeat("line\n", 60))}})
 		done := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: db.Claim{Free: 3, Lease: lease}, Finish: []db.Finish{{Task: task,
 			Outcome: s.withTimes(task, taskspec.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code,
-				OutputBytes: 304}), Output: db.Output{Add: []jobs.Chunk{chunk(2, "stderr", "end\x00")}}}}}))(s)
+				OutputBytes: 304}), Output: db.Output{Add: []db.Chunk{chunk(2, "stderr", "end\x00")}}}}}))(s)
 		s.wantHooks("failed of 1: bad", "output of 1: said")
 		if len(done.Claimed) != 2 {
 			s.Fatalf("got %d claimed tasks, want the 2 hooks", len(done.Claimed))
@@ -138,7 +138,7 @@ var hookTests = group{
 		s.insert(commandSpec(jobs.MaxLosses(0), func(s *jobs.Spec) { s.Hooks = allHooks }))
 		w := s.worker()
 		task := s.claimOnly(w)
-		s.write(w, task, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", "last words\n")}})
+		s.write(w, task, db.Output{Add: []db.Chunk{chunk(1, "stdout", "last words\n")}})
 		reaper := s.worker()
 		if reaped := must(reaper.ReapDead(s.Context(), w.Number(), s.now))(s); len(reaped) != 1 {
 			s.Fatalf("got %d reaped tasks, want 1", len(reaped))

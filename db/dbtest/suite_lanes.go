@@ -80,7 +80,7 @@ func aTaskThatWaitsDoesNotHoldItsLane(s *store) {
 
 func rateOfALane(s *store) {
 	t, w := s.T, newOrderStore(s)
-	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Rate: 1, Per: time.Minute, Burst: 1})
+	w.setLimit(db.Limit{Target: db.Target{Kind: "lane", Name: "l"}, Rate: 1, Per: time.Minute, Burst: 1})
 	a, b := w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))
 	c := w.add(jobs.Lane("m"))
 	task := w.claim(10)
@@ -109,7 +109,7 @@ func rateOfALane(s *store) {
 	}
 
 	w.wantState(b, jobs.Retrying)
-	if found, err := w.RemoveLimit(t.Context(), jobs.Target{Kind: "lane", Name: "l"}, w.now); !found || err != nil {
+	if found, err := w.RemoveLimit(t.Context(), db.Target{Kind: "lane", Name: "l"}, w.now); !found || err != nil {
 		t.Fatalf("remove the limit: got found: %v and error %v, want found", found, err)
 	}
 
@@ -127,8 +127,8 @@ func rateOfALane(s *store) {
 // hold a lane at the same time.
 func aLaneWithALimitRunsAFewAtATime(s *store) {
 	t, w := s.T, newOrderStore(s)
-	target := jobs.Target{Kind: "lane", Name: "l"}
-	w.setLimit(jobs.Limit{Target: target, Running: 2})
+	target := db.Target{Kind: "lane", Name: "l"}
+	w.setLimit(db.Limit{Target: target, Running: 2})
 	var added []int64
 	for range 6 {
 		added = append(added, w.add(jobs.Lane("l")))
@@ -177,7 +177,7 @@ func aLaneWithALimitRunsAFewAtATime(s *store) {
 	w.finish(fifth[0], nil)
 	want(w.claim(10), added[4])
 	// A higher limit applies immediately.
-	w.setLimit(jobs.Limit{Target: target, Running: 3})
+	w.setLimit(db.Limit{Target: target, Running: 3})
 	want(w.claim(10), added[5])
 }
 
@@ -185,7 +185,7 @@ func aLaneWithALimitRunsAFewAtATime(s *store) {
 // task as soon as the task gets the lane, even if the task has not started.
 func aLaneMayHaveARateAndARunningLimit(s *store) {
 	w := newOrderStore(s)
-	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Running: 3, Rate: 1, Per: time.Minute, Burst: 2})
+	w.setLimit(db.Limit{Target: db.Target{Kind: "lane", Name: "l"}, Running: 3, Rate: 1, Per: time.Minute, Burst: 2})
 	var added []int64
 	for range 4 {
 		added = append(added, w.add(jobs.Lane("l")))

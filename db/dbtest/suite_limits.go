@@ -16,7 +16,7 @@ func runningLimits(s *store) {
 		w.add(jobs.Queue("b"))
 	}
 
-	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 2})
+	w.setLimit(db.Limit{Target: db.Target{Kind: "queue", Name: "a"}, Running: 2})
 	count := func(tasks []jobs.Task, queue string) (n int) {
 		for _, task := range tasks {
 			if task.Queue == queue {
@@ -39,11 +39,11 @@ func runningLimits(s *store) {
 		t.Fatalf(`got count(more, "a") %v, want 1`, count(more, "a"))
 	}
 
-	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 3})
+	w.setLimit(db.Limit{Target: db.Target{Kind: "queue", Name: "a"}, Running: 3})
 	if more := w.claim(20); count(more, "a") != 1 {
 		t.Fatalf(`got count(more, "a") %v, want 1`, count(more, "a"))
 	}
-	if found, err := w.RemoveLimit(t.Context(), jobs.Target{Kind: "queue", Name: "a"}, w.now); !found || err != nil {
+	if found, err := w.RemoveLimit(t.Context(), db.Target{Kind: "queue", Name: "a"}, w.now); !found || err != nil {
 		t.Fatalf("remove the limit: got found: %v and error %v, want found", found, err)
 	}
 	if more := w.claim(20); count(more, "a") != 1 {
@@ -66,7 +66,7 @@ func aJobsLimitHoldsWithinOneClaim(s *store) {
 		t.Fatal(err)
 	}
 
-	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "job", Name: "test"}, Running: 3})
+	w.setLimit(db.Limit{Target: db.Target{Kind: "job", Name: "test"}, Running: 3})
 	claimed := w.claim(10)
 	n := 0
 	for _, task := range claimed {
@@ -97,8 +97,8 @@ func aLimitedSuspectBlocksNoOtherTask(s *store) {
 
 	other := must(s.Insert(s.Context(), []jobs.Spec{jobs.Define[string]("other").With("x"),
 		jobs.Define[string]("other").With("x")}, s.now))(s)
-	target := jobs.Target{Kind: jobs.JobTarget, Name: "test"}
-	w.setLimit(jobs.Limit{Target: target, Rate: 1, Per: 24 * time.Hour, Burst: 1})
+	target := db.Target{Kind: db.JobTarget, Name: "test"}
+	w.setLimit(db.Limit{Target: target, Rate: 1, Per: 24 * time.Hour, Burst: 1})
 	s.sleep(time.Second)
 	claimIDs := func(idle bool) []int64 {
 		return ids(w.cycle(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
@@ -122,7 +122,7 @@ func rateLimitsReturnTheNextStart(s *store) {
 		w.add()
 	}
 
-	l := jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "default"}, Rate: 5, Per: time.Second, Burst: 1}
+	l := db.Limit{Target: db.Target{Kind: "queue", Name: "default"}, Rate: 5, Per: time.Second, Burst: 1}
 	w.setLimit(l)
 	began := w.now
 	var starts []time.Time
@@ -164,9 +164,9 @@ func theLimitOfTheDatabase(s *store) {
 		w.add(jobs.Queue("c"))
 	}
 
-	all := jobs.Target{Kind: jobs.AllTarget}
-	w.setLimit(jobs.Limit{Target: all, Running: 4})
-	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 1})
+	all := db.Target{Kind: db.AllTarget}
+	w.setLimit(db.Limit{Target: all, Running: 4})
+	w.setLimit(db.Limit{Target: db.Target{Kind: "queue", Name: "a"}, Running: 1})
 	claimed := w.claim(20)
 	queues := map[string]int{}
 	for _, task := range claimed {
@@ -187,7 +187,7 @@ func theLimitOfTheDatabase(s *store) {
 		t.Fatal("got no limit, want one")
 	}
 
-	w.setLimit(jobs.Limit{Target: all, Rate: 2, Per: time.Minute, Burst: 2})
+	w.setLimit(db.Limit{Target: all, Rate: 2, Per: time.Minute, Burst: 2})
 	if got := w.claim(20); len(got) != 2 {
 		t.Fatalf("got claims %v, want two", ids(got))
 	}

@@ -90,9 +90,9 @@ func (w *orderStore) wantState(id int64, state jobs.State) jobs.Task {
 	return task
 }
 
-func (w *orderStore) setLimit(l jobs.Limit) {
+func (w *orderStore) setLimit(l db.Limit) {
 	w.Helper()
-	if err := cmp.Or(taskspec.ValidateLimit(l), w.SetLimit(w.Context(), l, w.now)); err != nil {
+	if err := cmp.Or(db.ValidateLimit(l), w.SetLimit(w.Context(), l, w.now)); err != nil {
 		w.Fatal(err)
 	}
 }

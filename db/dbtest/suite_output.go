@@ -12,18 +12,18 @@ import (
 	"example.com/runner/jobs"
 )
 
-func chunk(seq int64, stream, data string) jobs.Chunk {
-	return jobs.Chunk{Seq: seq, Stream: stream, At: start.Add(time.Duration(seq) * time.Millisecond), Data: []byte(data)}
+func chunk(seq int64, stream db.Stream, data string) db.Chunk {
+	return db.Chunk{Seq: seq, Stream: stream, At: start.Add(time.Duration(seq) * time.Millisecond), Data: []byte(data)}
 }
 
-func chunks(first, last int64) (list []jobs.Chunk) {
+func chunks(first, last int64) (list []db.Chunk) {
 	for seq := first; seq <= last; seq++ {
 		list = append(list, chunk(seq, "stdout", fmt.Sprintf("%d;", seq)))
 	}
 	return list
 }
 
-func textOf(list []jobs.Chunk) string {
+func textOf(list []db.Chunk) string {
 	var text strings.Builder
 	for _, c := range list {
 		text.Write(c.Data)
@@ -31,7 +31,7 @@ func textOf(list []jobs.Chunk) string {
 	return text.String()
 }
 
-func (s *store) output(task jobs.Task) []jobs.Chunk {
+func (s *store) output(task jobs.Task) []db.Chunk {
 	s.Helper()
 	return must(s.Output(s.Context(), claimsOf(task)[0], 0, 1000))(s)
 }
@@ -54,7 +54,7 @@ func (s *store) runningTask() (*db.Worker, jobs.Task) {
 var outputs = group{
 	"output is read back in order and unchanged": func(s *store) {
 		w, claimed := s.runningTask()
-		want := []jobs.Chunk{chunk(1, "stdout", "a\n"), chunk(2, "stderr", "\x00\xff"), chunk(4, "stdout", "c")}
+		want := []db.Chunk{chunk(1, "stdout", "a\n"), chunk(2, "stderr", "\x00\xff"), chunk(4, "stdout", "c")}
 		want[2].DroppedBytes = 77
 		s.write(w, claimed, db.Output{Add: want[:2]})
 		s.write(w, claimed, db.Output{Add: want[2:]})
@@ -119,7 +119,7 @@ var outputs = group{
 		w, claimed := s.runningTask()
 		s.write(w, claimed, db.Output{Add: chunks(1, 5)})
 		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, taskspec.Outcome{OutputBytes: 12, OutputTruncated: true}),
-			Output: db.Output{Add: []jobs.Chunk{chunk(6, "stderr", "six")}, Delete: db.Pieces{From: 2, To: 4},
+			Output: db.Output{Add: []db.Chunk{chunk(6, "stderr", "six")}, Delete: db.Pieces{From: 2, To: 4},
 				Cut: db.Cut{Seq: 4, Skip: 1, Dropped: 5}}})
 		got := s.output(claimed)
 		if text := textOf(got); text != "1;;5;six" || got[1].DroppedBytes != 5 || got[3].Stream != "stderr" {
@@ -132,7 +132,7 @@ var outputs = group{
 	},
 	"a chunk may be empty or be cut to nothing": func(s *store) {
 		w, claimed := s.runningTask()
-		s.write(w, claimed, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", ""), chunk(2, "stdout", "abc")}})
+		s.write(w, claimed, db.Output{Add: []db.Chunk{chunk(1, "stdout", ""), chunk(2, "stdout", "abc")}})
 		s.write(w, claimed, db.Output{Cut: db.Cut{Seq: 2, Skip: 3, Dropped: 3}})
 		if got := s.output(claimed); len(got) != 2 || textOf(got) != "" || got[1].DroppedBytes != 3 {
 			s.Errorf("got chunks %+v, want two without text, and 3 bytes dropped in the second", got)
@@ -144,7 +144,7 @@ var outputs = group{
 		reaper := s.worker()
 		s.reap(reaper, s.leases(reaper)...)
 		for name, out := range map[string]db.Output{"add": {Add: chunks(4, 5)},
-			"replace": {Add: []jobs.Chunk{chunk(1, "stdout", "changed")}},
+			"replace": {Add: []db.Chunk{chunk(1, "stdout", "changed")}},
 			"delete":  {Delete: db.Pieces{From: 1, To: 3}}, "cut": {Cut: db.Cut{Seq: 1, Skip: 1}}} {
 			if err := w.WriteOutput(s.Context(), claimed, out); !errors.Is(err, jobs.ErrLost) {
 				s.Errorf("%s: got %v, want error %v", name, err, jobs.ErrLost)

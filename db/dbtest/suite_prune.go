@@ -28,7 +28,7 @@ func (s *store) addFinished(w *db.Worker, n int, o taskspec.Outcome) []int64 {
 	var list []db.Finish
 	for _, t := range s.claim(w, n) {
 		list = append(list, db.Finish{Task: t, Outcome: s.withTimes(t, o),
-			Output: db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}})
+			Output: db.Output{Add: []db.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("x")}}}})
 	}
 
 	ids := make([]int64, 0, n)

@@ -67,11 +67,11 @@ var revocations = group{
 		if owned := must(w.Owned(s.Context()))(s); len(owned) != 0 {
 			s.Errorf("got owned claims %v, want none", owned)
 		}
-		if err := w.AddStep(s.Context(), nil, claim, 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
+		if err := w.AddStep(s.Context(), nil, claim, 1, db.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("step: got error %v, want %v", err, jobs.ErrLost)
 		}
 
-		out := db.Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("late")}}}
+		out := db.Output{Add: []db.Chunk{{Seq: 1, Stream: "stdout", At: s.now, Data: []byte("late")}}}
 		if err := w.WriteOutput(s.Context(), claimed, out); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("output: got error %v, want %v", err, jobs.ErrLost)
 		}

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs/command"
 )
 
-func (s *store) steps(id int64) []jobs.Step {
+func (s *store) steps(id int64) []db.Step {
 	s.Helper()
 	return must(s.Steps(s.Context(), id))(s)
 }
@@ -19,7 +19,7 @@ func (s *store) steps(id int64) []jobs.Step {
 var steps = group{
 	"steps are read back in order and unchanged": func(s *store) {
 		w, claimed := s.runningTask()
-		want := []jobs.Step{{Name: "charge", GenerationID: claimed.GenerationID, Value: []byte(`{"n":1}`), At: s.now},
+		want := []db.Step{{Name: "charge", GenerationID: claimed.GenerationID, Value: []byte(`{"n":1}`), At: s.now},
 			{Name: "pause", GenerationID: claimed.GenerationID, WakeAt: s.now.Add(lease), At: s.now}}
 		for i, step := range want {
 			for range 2 { // a worker repeats the call if it does not receive the first reply
@@ -44,7 +44,7 @@ var steps = group{
 	"a rejected retry deletes no step": func(s *store) {
 		w, claimed := s.runningTask()
 		if err := w.AddStep(s.Context(), nil, claimsOf(claimed)[0], 1,
-			jobs.Step{Name: "charge", Value: []byte("1"), At: s.now}); err != nil {
+			db.Step{Name: "charge", Value: []byte("1"), At: s.now}); err != nil {
 			s.Fatal(err)
 		}
 
@@ -68,7 +68,7 @@ var steps = group{
 		w, old := s.runningTask()
 		s.finish(w, old, taskspec.Outcome{Reason: jobs.ReasonError})
 		claimed := s.claimOnly(w)
-		if err := w.AddStep(s.Context(), nil, claimsOf(old)[0], 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
+		if err := w.AddStep(s.Context(), nil, claimsOf(old)[0], 1, db.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("got %v, want error %v", err, jobs.ErrLost)
 		}
 		if err := w.WriteProgress(s.Context(), []db.Report{{ClaimID: claimsOf(old)[0], Progress: []byte(`{"done":1}`)}}); err != nil {
@@ -82,7 +82,7 @@ var steps = group{
 		w, claimed := s.runningTask()
 		id := claimed.ID
 		add := func(task jobs.Task) {
-			if err := w.AddStep(s.Context(), nil, claimsOf(task)[0], 1, jobs.Step{Name: "a", At: s.now}); err != nil {
+			if err := w.AddStep(s.Context(), nil, claimsOf(task)[0], 1, db.Step{Name: "a", At: s.now}); err != nil {
 				s.Fatal(err)
 			}
 		}

@@ -183,7 +183,7 @@ CREATE INDEX {dependencies_on} ON {dependencies} (on_id, open, task_id, any_outc
 -- The open dependencies of a task. One seek finds them, even if many other dependencies have ended.
 CREATE INDEX {dependencies_open} ON {dependencies} (task_id) WHERE open = 1;
 
--- Limits of a queue, a job, a lane or the whole database: how many tasks run at once, and how often they start. See jobs.Limit and
+-- Limits of a queue, a job, a lane or the whole database: how many tasks run at once, and how often they start. See admin.Limit and
 -- jobs.Bucket.
 CREATE TABLE {limits} (
   kind       TEXT NOT NULL CHECK (CASE kind WHEN 'queue' THEN 1 WHEN 'job' THEN 1 WHEN 'lane' THEN 1 WHEN 'all' THEN 1 ELSE 0 END),

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 )
 
@@ -91,7 +92,7 @@ func TestRetryAfterBackoffImportsPhoto(t *testing.T) {
 		if len(ran) != 1 || ran[0].State != jobs.Completed {
 			t.Fatalf("got tasks %+v, want one that completed", ran)
 		}
-		steps, err := l.runner.Steps(t.Context(), ran[0].ID)
+		steps, err := admin.Steps(t.Context(), l.runner, ran[0].ID)
 		if err != nil || len(steps) != 2 {
 			t.Errorf("got steps %+v and error %v, want two", steps, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/postgres"
 )
 
@@ -190,7 +191,7 @@ func (a *App) query(ctx context.Context, line Line, read func(context.Context, *
 }
 
 func queueNames(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
-	queues, err := r.Queues(ctx)
+	queues, err := admin.Queues(ctx, r)
 	for _, q := range queues {
 		about := humanize.Count(int64(q.Counts[jobs.Pending])) + " pending, " + humanize.Count(int64(q.Counts[jobs.Running])) + " running"
 		names = append(names, suggestion{q.Name, about})

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Selection describes the tasks that the user selected by ids, by a filter or
@@ -90,7 +90,7 @@ func (s *Selection) Read(c *Context, a *App) (err error) {
 func (s Selection) WholeQueues() []string {
 	switch {
 	case s.All:
-		return []string{runner.AllQueues}
+		return []string{admin.AllQueues}
 	case s.onlyQueues:
 		return slices.Compact(slices.Sorted(slices.Values(s.Filter.Queues)))
 	}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/jobs"
+	"example.com/runner/runner/admin"
 )
 
 // The errors of these parsers leave out the option and the typed text, which
@@ -45,7 +46,7 @@ var (
 	ParseQueue = named(taskspec.ValidQueue, "invalid queue name; use "+nameForm+" -")
 	ParseJob   = named(taskspec.ValidJob, "invalid job name; use "+nameForm+" - : /")
 	ParseLane  = named(func(key string) error {
-		return taskspec.ValidateTarget(jobs.Target{Kind: jobs.LaneTarget, Name: key})
+		return db.ValidateTarget(admin.Target{Kind: admin.LaneTarget, Name: key})
 	}, "invalid lane; use 1 to 200 bytes of UTF-8 without control characters")
 	ParseScheduleName = named(taskspec.ValidSchedule, "invalid schedule name; use "+nameForm+" -")
 )

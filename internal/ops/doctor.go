@@ -15,6 +15,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // These are the possible results of a check.
@@ -184,7 +185,7 @@ func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 // returns the file's owner; if that is root, or there is no file, this user.
 func (d *Doctor) workerUsers(ctx context.Context) (users []int, err error) {
 	if d.Runner != nil {
-		workers, err := d.Runner.Workers(ctx)
+		workers, err := admin.Workers(ctx, d.Runner)
 		if err != nil {
 			return nil, err
 		}

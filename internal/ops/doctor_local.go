@@ -8,10 +8,11 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // localWorkers returns the workers that run on this host.
-func localWorkers(workers []runner.Worker) (local []runner.Worker) {
+func localWorkers(workers []admin.Worker) (local []admin.Worker) {
 	host, _ := os.Hostname() // workers use the same function to record their host
 	for _, w := range workers {
 		if !w.Dead && w.Host == host {
@@ -22,7 +23,7 @@ func localWorkers(workers []runner.Worker) (local []runner.Worker) {
 }
 
 // oldPrograms reports workers that run another version of runner.
-func oldPrograms(workers []runner.Worker, report reportFunc) {
+func oldPrograms(workers []admin.Worker, report reportFunc) {
 	for _, w := range localWorkers(workers) {
 		if w.Version != runner.Version {
 			report(Warn,

@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Process is a process of a task's command that should be dead, because
@@ -136,7 +137,7 @@ func isOver(
 		if err != nil {
 			return false, false, err
 		}
-		i := slices.IndexFunc(attempts, func(a jobs.Attempt) bool {
+		i := slices.IndexFunc(attempts, func(a admin.Attempt) bool {
 			return m == markOf(a.WorkerID, a.TaskID, a.GenerationID)
 		})
 		over = known || i >= 0

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/humanize"
+	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // pieces is how many pieces of output one read returns. A piece has at most 32
@@ -29,7 +30,7 @@ type Range struct {
 // lastBefore returns the generation of the last attempt before the range, or 0
 // if the range can contain the first one. Without All, N and Began, the range
 // begins with the latest attempt.
-func (w Range) lastBefore(attempts []jobs.Attempt) int64 {
+func (w Range) lastBefore(attempts []admin.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
 	}
@@ -37,39 +38,39 @@ func (w Range) lastBefore(attempts []jobs.Attempt) int64 {
 }
 
 // shows reports whether the range contains an attempt.
-func (w Range) shows(a jobs.Attempt) bool {
+func (w Range) shows(a admin.Attempt) bool {
 	return (w.N == 0 || a.Number == w.N) && (w.Began.IsZero() || a.State == jobs.Running || !a.StartedAt.Before(w.Began))
 }
 
 // Cursor says which output of a task is already printed.
 type Cursor struct {
 	Range      Range
-	generation int64          // the task's, when Advance read its attempts last; 0 at first
-	attempts   []jobs.Attempt // attempts whose output is not completely printed
-	shown      int64          // generation of the last completely printed attempt
-	reading    int64          // generation of the attempt that is being printed
-	seq        int64          // number of the last printed piece of the attempt that is being printed
-	bytes      int64          // printed or missing bytes of this attempt; too low after readLast
-	any        bool           // whether at least one attempt was printed
+	generation int64           // the task's, when Advance read its attempts last; 0 at first
+	attempts   []admin.Attempt // attempts whose output is not completely printed
+	shown      int64           // generation of the last completely printed attempt
+	reading    int64           // generation of the attempt that is being printed
+	seq        int64           // number of the last printed piece of the attempt that is being printed
+	bytes      int64           // printed or missing bytes of this attempt; too low after readLast
+	any        bool            // whether at least one attempt was printed
 }
 
 // Advance prints what a task has printed since the last call. Read t just
 // before. done means that no output will follow.
 func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to *LogPrinter) (done bool, err error) {
 	if t.GenerationID != f.generation {
-		attempts, err := r.Attempts(ctx, t)
+		attempts, err := admin.Attempts(ctx, r, t)
 		if err != nil {
 			return false, err
 		}
 
 		// If the task has changed since it was read, the list has the running
 		// attempt twice: keep the first, which is newer.
-		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
+		attempts = slices.CompactFunc(attempts, func(a, b admin.Attempt) bool { return a.GenerationID == b.GenerationID })
 		if f.generation == 0 {
 			f.shown = f.Range.lastBefore(attempts)
 		}
 
-		f.attempts = slices.DeleteFunc(attempts, func(a jobs.Attempt) bool {
+		f.attempts = slices.DeleteFunc(attempts, func(a admin.Attempt) bool {
 			return a.GenerationID <= f.shown || a.GenerationID != f.reading && !f.Range.shows(a)
 		})
 		f.generation = t.GenerationID
@@ -97,7 +98,7 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 }
 
 // read prints the rest of an attempt's output.
-func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
+func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a admin.Attempt, to *LogPrinter) error {
 	if f.reading != a.GenerationID {
 		f.reading, f.seq, f.bytes = a.GenerationID, 0, 0
 		if !f.any && f.Range.Lines >= 0 {
@@ -107,7 +108,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 
 	for {
-		chunks, err := r.Output(ctx, a, f.seq, pieces)
+		chunks, err := admin.Output(ctx, r, a, f.seq, pieces)
 		// Look at teed after reading: a worker in this process calls Tee before
 		// it stores a piece, so these chunks weren't printed if the attempt
 		// isn't there.
@@ -129,7 +130,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 
 // readLast prints the last lines of an attempt. It reads the output from its
 // end, in larger and larger parts.
-func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
+func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a admin.Attempt, to *LogPrinter) error {
 	f.any = true
 	for limit := 8; ; limit *= 4 {
 		chunks, err := ui.OutputBefore(ctx, r, a, math.MaxInt64, limit)
@@ -137,7 +138,7 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 			return err
 		}
 
-		last, enough := humanize.Last(chunks, f.Range.Lines)
+		last, enough := db.LastLines(chunks, f.Range.Lines)
 		if !enough && len(chunks) == limit {
 			continue
 		}
@@ -161,7 +162,7 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 // drop bytes after these: DroppedBytes before this piece. Some of them may have
 // been printed before the worker dropped them, so HeadSize + DroppedBytes less
 // the printed bytes are missing.
-func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
+func (f *Cursor) show(t jobs.Task, c admin.Chunk, to *LogPrinter) error {
 	missing := int64(0)
 	switch {
 	case c.DroppedBytes > 0:

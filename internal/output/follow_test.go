@@ -4,17 +4,18 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/humanize"
+	"example.com/runner/db"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
 
-func chunks(texts ...string) []jobs.Chunk {
-	list := make([]jobs.Chunk, len(texts))
+func chunks(texts ...string) []admin.Chunk {
+	list := make([]admin.Chunk, len(texts))
 	for i, text := range texts {
-		list[i] = jobs.Chunk{TaskID: 7, Seq: int64(i + 1), Stream: "stdout", Data: []byte(text)}
+		list[i] = admin.Chunk{TaskID: 7, Seq: int64(i + 1), Stream: "stdout", Data: []byte(text)}
 	}
 	return list
 }
@@ -38,7 +39,7 @@ func TestTailOf(t *testing.T) {
 		{nil, 5, "", false},
 	} {
 		pieces := chunks(test.pieces...)
-		last, enough := humanize.Last(pieces, test.n)
+		last, enough := db.LastLines(pieces, test.n)
 		var got strings.Builder
 		for _, c := range last {
 			if len(c.Data) == 0 {
@@ -58,9 +59,9 @@ func TestLogPrinterPrefixesLines(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
 	s := &LogPrinter{P: p, Named: true}
 	task, other := jobs.Task{ID: 7, Options: jobs.Options{Settings: command.Settings{OutputLimit: 1 << 20}}}, jobs.Task{ID: 8}
-	piece := func(task jobs.Task, stream, text string, missing int64) {
+	piece := func(task jobs.Task, stream admin.Stream, text string, missing int64) {
 		t.Helper()
-		if err := s.piece(task, jobs.Chunk{TaskID: task.ID, Stream: stream, Data: []byte(text)}, missing); err != nil {
+		if err := s.piece(task, admin.Chunk{TaskID: task.ID, Stream: stream, Data: []byte(text)}, missing); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +71,7 @@ func TestLogPrinterPrefixesLines(t *testing.T) {
 	piece(task, "stdout", " a line\n\nnext", 0)
 	piece(task, "stdout", "tail\n", 12_897_484)
 	piece(task, "stdout", "begun", unknown)
-	if err := s.end(task, jobs.Attempt{OutputBytes: 100}, 100, false); err != nil {
+	if err := s.end(task, admin.Attempt{OutputBytes: 100}, 100, false); err != nil {
 		t.Fatal(err)
 	}
 	piece(other, "stdout", strings.Repeat("x", 64<<10)+"y", 0)
@@ -96,7 +97,7 @@ func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	f := Cursor{Range: Range{Lines: -1}}
 	show := func(seq, dropped int64, text string) {
 		t.Helper()
-		if err := f.show(task, jobs.Chunk{TaskID: 7, Seq: seq, Stream: "stdout", Data: []byte(text), DroppedBytes: dropped},
+		if err := f.show(task, admin.Chunk{TaskID: 7, Seq: seq, Stream: "stdout", Data: []byte(text), DroppedBytes: dropped},
 			s); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Obstacles says on stderr why the first of the awaited tasks doesn't run, once
@@ -18,7 +19,7 @@ type Obstacles struct {
 	option string // how to limit the wait, in parentheses; empty if the command has no such option
 	here   bool   // whether this process runs the task if nobody else does
 
-	said map[string]bool
+	said map[admin.WaitReason]bool
 	next time.Time // when to look again
 }
 
@@ -32,7 +33,7 @@ func NoteObstacles(ctx context.Context, r *runner.Runner, p *ui.Printer, ids []i
 	if option != "" {
 		option = " (limit the wait with " + option + " DURATION)"
 	}
-	o := &Obstacles{r: r, p: p, ids: ids, option: option, here: here, said: map[string]bool{}}
+	o := &Obstacles{r: r, p: p, ids: ids, option: option, here: here, said: map[admin.WaitReason]bool{}}
 	o.look(ctx, false)
 	return o
 }
@@ -55,7 +56,7 @@ func (o *Obstacles) look(ctx context.Context, again bool) {
 		return
 	}
 
-	why, err := o.r.Why(ctx, left[0])
+	why, err := admin.Why(ctx, o.r, left[0])
 	if err != nil || o.said[why.Reason] || !o.keeps(left[0], why, again) {
 		return
 	}
@@ -71,19 +72,19 @@ func (o *Obstacles) look(ctx context.Context, again bool) {
 
 // keeps reports whether a reason keeps the task. At the first look many reasons
 // may be gone in a moment.
-func (o *Obstacles) keeps(t jobs.Task, why runner.Wait, again bool) bool {
+func (o *Obstacles) keeps(t jobs.Task, why admin.Wait, again bool) bool {
 	switch why.Reason {
-	case "", "running":
+	case "", admin.WaitRunning:
 		return false
-	case "no_worker", "no_queue", "no_job":
+	case admin.WaitNoWorker, admin.WaitNoQueue, admin.WaitNoJob:
 		return !o.here
-	case "worker_gone", "lane", "lane_free", "dependency":
+	case admin.WaitWorkerGone, admin.WaitLane, admin.WaitLaneFree, admin.WaitDependency:
 		return again
-	case "slots":
+	case admin.WaitSlots:
 		return again && why.Busy >= why.Slots
-	case "scheduled", "backoff":
+	case admin.WaitScheduled, admin.WaitBackoff:
 		return again || time.Until(t.RunAt) >= lookEvery
-	case "limit":
+	case admin.WaitLimit:
 		return again || time.Until(why.Limit.NextAt) >= lookEvery
 	}
 	return true
@@ -96,7 +97,7 @@ func NoteWorkers(ctx context.Context, r *runner.Runner, p *ui.Printer, service, 
 		return nil
 	}
 
-	list, err := r.Workers(ctx)
+	list, err := admin.Workers(ctx, r)
 	if alive, _, _ := ui.LiveWorkers(list); err != nil || alive > 0 {
 		return err
 	}

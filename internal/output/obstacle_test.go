@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -28,7 +29,7 @@ func TestWaitSaysEachReasonOnce(t *testing.T) {
 		testkit.Equal(t, "at once", stderr.String(), "")
 		go func() {
 			time.Sleep(35 * time.Second)
-			testkit.NoError(t, r.Pause(ctx, "", runner.AllQueues))
+			testkit.NoError(t, admin.PauseQueues(ctx, r, []string{admin.AllQueues}, admin.PauseOptions{}))
 		}()
 		err = Each(ctx, r, []int64{soon.ID}, func() { o.Look(ctx) }, func(jobs.Task) (bool, error) { return true, nil })
 		testkit.Equal(t, "end", err.Error(), "gave up waiting after 1m")

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/admin"
 )
 
 // LogPrinter prints the output of tasks: unchanged, or with Named or Timestamps
@@ -68,7 +69,7 @@ func (s *LogPrinter) copy(t jobs.Task, stream string, data []byte) {
 
 	var err error
 	if len(data) > 0 {
-		err = s.piece(t, jobs.Chunk{Stream: stream, Data: data}, 0)
+		err = s.piece(t, admin.Chunk{Stream: admin.Stream(stream), Data: data}, 0)
 	} else {
 		err = cmp.Or(s.endLine(lineOf{t.ID, stream}), s.endShield(stream))
 	}
@@ -81,7 +82,7 @@ func (s *LogPrinter) copy(t jobs.Task, stream string, data []byte) {
 const unknown = -1
 
 // piece prints a piece of a task's output; missing bytes are missing before it.
-func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
+func (s *LogPrinter) piece(t jobs.Task, c admin.Chunk, missing int64) error {
 	switch {
 	case c.At.Before(s.Since):
 		return nil
@@ -94,10 +95,10 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	}
 
 	if !s.Named && !s.Timestamps {
-		return s.write(c.Stream, c.Data)
+		return s.write(string(c.Stream), c.Data)
 	}
 
-	key := lineOf{t.ID, c.Stream}
+	key := lineOf{t.ID, string(c.Stream)}
 	for _, line := range s.lines.Add(key, c.At, c.Data) {
 		if err := s.line(key, line); err != nil {
 			return err
@@ -192,7 +193,7 @@ func (s *LogPrinter) endShield(stream string) error {
 
 // end finishes an attempt's output, of which shown bytes were printed. more
 // means that another attempt follows.
-func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
+func (s *LogPrinter) end(t jobs.Task, a admin.Attempt, shown int64, more bool) error {
 	if s.P.JSON {
 		return nil
 	}

@@ -62,7 +62,7 @@ const maxCPU = 1_000_000
 // validUser checks the form of a name or id. The worker later finds out whether
 // the user exists.
 func validUser(field, name string) error {
-	if err := validKey(field, name); err != nil {
+	if err := ValidKey(field, name); err != nil {
 		return err
 	}
 	if strings.ContainsAny(name, ":/ ") {

@@ -78,11 +78,6 @@ func (o *Outcome) setError(err error) {
 		}
 	}
 
-	var args interface{ HasBadArgs() }
-	if errors.As(err, &args) {
-		o.Reason = jobs.ReasonArgs
-	}
-
 	// the errors that jobs.Snooze, jobs.Cancel, jobs.Fail and jobs.RetryIn
 	// return
 	var snooze interface{ SnoozeFor() time.Duration }
@@ -133,7 +128,7 @@ func (o *Outcome) SetDelay(d time.Duration) {
 // attemptReasons are the reasons that an AttemptError may have. The others are
 // for the worker to find, and one that nobody knows would be stored as it is.
 var attemptReasons = []jobs.Reason{jobs.ReasonExit, jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError,
-	jobs.ReasonArgs, jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonMemory}
+	jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonMemory}
 
 // CutError returns a text as the database stores errors: valid UTF-8, cut to
 // MaxError bytes.

@@ -20,7 +20,7 @@ func Validate(s *jobs.Spec) error {
 	if s.Err != nil {
 		return s.Err
 	}
-	if err := cmp.Or(ValidJob(s.Job), validKey("created_by", s.CreatedBy), validArgs(s)); err != nil {
+	if err := cmp.Or(ValidJob(s.Job), ValidKey("created_by", s.CreatedBy), validArgs(s)); err != nil {
 		return err
 	}
 
@@ -90,8 +90,9 @@ func validCombination(s *jobs.Spec) error {
 	return nil
 }
 
-// validKey checks a label, lane or unique key.
-func validKey(field, text string) error {
+// ValidKey checks a label, lane or unique key.
+// ValidKey checks a key of the user, such as that of a lane.
+func ValidKey(field, text string) error {
 	if len(text) > MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, MaxText)
 	}
@@ -103,7 +104,7 @@ func ValidCursor(name string) error {
 	if name == "" {
 		return invalid("cursor", "the name is empty")
 	}
-	return validKey("cursor", name)
+	return ValidKey("cursor", name)
 }
 
 func validArgs(s *jobs.Spec) error {

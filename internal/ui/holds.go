@@ -3,25 +3,26 @@ package ui
 import (
 	"context"
 
-	"example.com/runner/internal/taskspec"
+	"example.com/runner/db"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Holds lists what stops tasks from starting or finishing now: pauses, limits,
 // and dead workers that have running tasks.
 type Holds struct {
-	Pauses runner.Pauses
-	Limits taskspec.Limits
+	Pauses admin.PauseMap
+	Limits db.Limits
 	Dead   map[string]bool // ids of dead workers with running tasks
 }
 
 // ReadHolds reads the pauses, limits and dead workers from the database.
 func ReadHolds(ctx context.Context, r *runner.Runner) (h Holds, err error) {
-	if h.Pauses, err = r.Pauses(ctx); err != nil {
+	if h.Pauses, err = admin.Pauses(ctx, r); err != nil {
 		return h, err
 	}
 
-	workers, err := r.Workers(ctx)
+	workers, err := admin.Workers(ctx, r)
 	if err != nil {
 		return h, err
 	}
@@ -33,7 +34,7 @@ func ReadHolds(ctx context.Context, r *runner.Runner) (h Holds, err error) {
 		}
 	}
 
-	limits, err := r.Limits(ctx)
-	h.Limits = taskspec.LimitsOf(limits)
+	limits, err := admin.Limits(ctx, r)
+	h.Limits = db.LimitsOf(limits)
 	return h, err
 }

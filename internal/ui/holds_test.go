@@ -7,7 +7,7 @@ import (
 
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
 
@@ -36,28 +36,28 @@ func TestAdvice(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	queues := []runner.Queue{{Name: "media", Counts: map[jobs.State]int{jobs.Pending: 2},
+	queues := []admin.QueueStatus{{Name: "media", Counts: map[jobs.State]int{jobs.Pending: 2},
 		Jobs: map[string]int{"email.send": 2}, Failed: 1}, {Name: "empty"}}
-	worker := runner.Worker{Name: "web1:8", Jobs: []string{"command"}, State: "ready"}
+	worker := admin.Worker{Name: "web1:8", Jobs: []string{"command"}, State: "ready"}
 	for name, test := range map[string]struct {
-		workers []runner.Worker
-		pauses  runner.Pauses
+		workers []admin.Worker
+		pauses  admin.PauseMap
 		want    []Problem
 	}{
 		"no worker": {nil, nil, []Problem{{"no_worker", "no worker runs, and 2 tasks are unfinished", "runner work", ""},
 			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"}}},
-		"no job": {[]runner.Worker{worker}, nil, []Problem{
+		"no job": {[]admin.Worker{worker}, nil, []Problem{
 			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"},
 			{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
 				"runner list -q media -j email.send -s pending", "media"}}},
-		"all paused": {[]runner.Worker{worker}, runner.Pauses{runner.AllQueues: {At: now.Add(-time.Hour)}, "media": {At: now}},
+		"all paused": {[]admin.Worker{worker}, admin.PauseMap{admin.AllQueues: {At: now.Add(-time.Hour)}, "media": {At: now}},
 			[]Problem{
 				{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"},
 				{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
 					"runner list -q media -j email.send -s pending", "media"},
 				{"paused", "all queues have been paused for 1h with 2 tasks waiting", "runner resume --all", ""}}},
-		"paused": {[]runner.Worker{worker},
-			runner.Pauses{"empty": {At: now}, "media": {At: now.Add(-time.Hour), Reason: "disk is full"}},
+		"paused": {[]admin.Worker{worker},
+			admin.PauseMap{"empty": {At: now}, "media": {At: now.Add(-time.Hour), Reason: "disk is full"}},
 			[]Problem{
 				{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"},
 				{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",

@@ -5,20 +5,19 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/jobs"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Limits is the list of limits.
-func Limits(now time.Time) Sheet[runner.LimitStatus] {
-	return Sheet[runner.LimitStatus]{
-		Row:  func(l runner.LimitStatus) Record { return NewLimit(l, now) },
+func Limits(now time.Time) Sheet[admin.LimitStatus] {
+	return Sheet[admin.LimitStatus]{
+		Row:  func(l admin.LimitStatus) Record { return NewLimit(l, now) },
 		Line: []string{"target", "in_use", "running", "rate", "per", "burst", "next_at"},
 	}
 }
 
 // NewLimit returns a limit's record, with the tasks that use it now.
-func NewLimit(l runner.LimitStatus, now time.Time) Record {
+func NewLimit(l admin.LimitStatus, now time.Time) Record {
 	return NewRecord(
 		Member{Key: "target", Value: l.Target.String(), Name: "TARGET"},
 		Member{Key: "running", Value: Known(l.Running), Name: "RUNNING", Text: cmp.Or(LimitRunning(l), "–"),
@@ -33,9 +32,9 @@ func NewLimit(l runner.LimitStatus, now time.Time) Record {
 }
 
 // nextStart says when a limit lets a task start.
-func nextStart(l runner.LimitStatus, now time.Time) string {
+func nextStart(l admin.LimitStatus, now time.Time) string {
 	switch {
-	case l.Running > 0 && l.InUse >= l.Running || l.Kind == jobs.LaneTarget && l.InUse >= max(l.Running, 1):
+	case l.Running > 0 && l.InUse >= l.Running || l.Kind == admin.LaneTarget && l.InUse >= max(l.Running, 1):
 		return "when one ends"
 	case l.NextAt.After(now):
 		return "in " + humanize.Age(humanize.Soon(l.NextAt.Sub(now)))

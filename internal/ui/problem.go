@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Problem is a condition that needs attention.
@@ -72,7 +73,7 @@ func (s *Status) sort() {
 
 // readyWorkers returns the workers that take tasks, and finds those that are
 // lost with tasks. The worker of runner run takes only its own task.
-func (s *Status) readyWorkers() (ready []runner.Worker) {
+func (s *Status) readyWorkers() (ready []admin.Worker) {
 	for _, w := range s.Workers {
 		switch {
 		case w.State == db.WorkerLost && len(w.Running) > 0:
@@ -106,9 +107,9 @@ func (s *Status) findIdleDatabase() {
 }
 
 // checkServed finds pending tasks in a queue that no worker can run.
-func (s *Status) checkServed(q runner.Queue, ready []runner.Worker) {
+func (s *Status) checkServed(q admin.QueueStatus, ready []admin.Worker) {
 	try := "runner work -q " + q.Name
-	serving := slices.DeleteFunc(slices.Clone(ready), func(w runner.Worker) bool {
+	serving := slices.DeleteFunc(slices.Clone(ready), func(w admin.Worker) bool {
 		serves := func(m runner.QueueMax) bool { return m.Name == q.Name }
 		return w.Queues != nil && !slices.ContainsFunc(w.Queues, serves)
 	})
@@ -119,7 +120,7 @@ func (s *Status) checkServed(q runner.Queue, ready []runner.Worker) {
 	}
 
 	for _, job := range slices.Sorted(maps.Keys(q.Jobs)) {
-		if slices.ContainsFunc(serving, func(w runner.Worker) bool { return slices.Contains(w.Jobs, job) }) {
+		if slices.ContainsFunc(serving, func(w admin.Worker) bool { return slices.Contains(w.Jobs, job) }) {
 			continue
 		}
 		help := try
@@ -165,7 +166,7 @@ func (s *Status) checkSchedule(c jobs.Schedule, workers bool) {
 }
 
 func (s *Status) findPauses() {
-	all, everything := s.Holds.Pauses[runner.AllQueues]
+	all, everything := s.Holds.Pauses[admin.AllQueues]
 	pending := 0
 	for _, q := range s.Queues {
 		pending += q.Counts[jobs.Pending]
@@ -177,7 +178,7 @@ func (s *Status) findPauses() {
 	if everything {
 		s.addPause("", "all queues have", "--all", all, pending)
 	}
-	if pause, ok := s.Holds.Pauses[runner.DeletionPause]; ok {
+	if pause, ok := s.Holds.Pauses[admin.DeletionPause]; ok {
 		s.add("deletion_paused", "", "runner resume --deletion",
 			"workers delete no old tasks for an hour: %s", pause.Reason)
 	}
@@ -186,7 +187,7 @@ func (s *Status) findPauses() {
 // maxReason is how many bytes of a reason a message shows.
 const maxReason = 200
 
-func (s *Status) addPause(queue, has, target string, p runner.Pause, pending int) {
+func (s *Status) addPause(queue, has, target string, p admin.Pause, pending int) {
 	text := fmt.Sprintf("%s been paused for %s with %s waiting", has, s.age(p.At),
 		humanize.Plural(pending, "task"))
 	if !p.Until.IsZero() {
@@ -211,7 +212,7 @@ func (s *Status) readProblems(ctx context.Context, r *runner.Runner) error {
 	var stuck []int64
 	for i := range running {
 		t := &running[i]
-		live := func(w runner.Worker) bool { return w.ID == t.WorkerID && w.State != db.WorkerLost }
+		live := func(w admin.Worker) bool { return w.ID == t.WorkerID && w.State != db.WorkerLost }
 		if _, is := taskspec.Stuck(t, s.Now); is && slices.ContainsFunc(s.Workers, live) {
 			stuck = append(stuck, t.ID)
 		}

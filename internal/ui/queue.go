@@ -10,28 +10,29 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // PrintQueues prints whether the given queues are paused, or all known queues
-// for runner.AllQueues.
+// for admin.AllQueues.
 func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []string) error {
-	known, err := r.Queues(ctx)
+	known, err := admin.Queues(ctx, r)
 	if err != nil {
 		return err
 	}
 
-	pauses, err := r.Pauses(ctx)
+	pauses, err := admin.Pauses(ctx, r)
 	if err != nil {
 		return err
 	}
 
-	if queues[0] == runner.AllQueues {
+	if queues[0] == admin.AllQueues {
 		if p.ForPeople() {
 			pending := 0
 			for _, q := range known {
 				pending += q.Counts[jobs.Pending]
 			}
-			p.Print("all queues  " + pauseText(pauses[runner.AllQueues], pending, p.Now()))
+			p.Print("all queues  " + pauseText(pauses[admin.AllQueues], pending, p.Now()))
 			return nil
 		}
 
@@ -42,8 +43,8 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []str
 	}
 
 	for _, name := range queues {
-		q := runner.Queue{Name: name}
-		if i := slices.IndexFunc(known, func(q runner.Queue) bool { return q.Name == name }); i >= 0 {
+		q := admin.QueueStatus{Name: name}
+		if i := slices.IndexFunc(known, func(q admin.QueueStatus) bool { return q.Name == name }); i >= 0 {
 			q = known[i]
 		} else {
 			q.Pause, _ = pauses.Of(name)
@@ -56,7 +57,7 @@ func PrintQueues(ctx context.Context, r *runner.Runner, p *Printer, queues []str
 	return nil
 }
 
-func printQueue(p *Printer, q runner.Queue) error {
+func printQueue(p *Printer, q admin.QueueStatus) error {
 	line := []any{q.Name, pauseState(q.Pause)}
 	if !q.Pause.Until.IsZero() {
 		line = append(line, Stamp(q.Pause.Until))
@@ -64,7 +65,7 @@ func printQueue(p *Printer, q runner.Queue) error {
 	return p.Answer(NewQueue(q, p.Now(), ""), q.Name+"  "+pauseText(q.Pause, q.Counts[jobs.Pending], p.Now()), line...)
 }
 
-func pauseState(pause runner.Pause) string {
+func pauseState(pause admin.Pause) string {
 	if pause.At.IsZero() {
 		return "running"
 	}
@@ -73,7 +74,7 @@ func pauseState(pause runner.Pause) string {
 
 // pauseText says on a terminal whether a queue is paused, until when, and how
 // many of its tasks wait.
-func pauseText(pause runner.Pause, pending int, now time.Time) string {
+func pauseText(pause admin.Pause, pending int, now time.Time) string {
 	text := pauseState(pause)
 	if !pause.Until.IsZero() {
 		text += " until " + humanize.Clock(pause.Until, now)

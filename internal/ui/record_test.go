@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
 
@@ -80,7 +81,7 @@ func TestRecordsKeepNumbersAndText(t *testing.T) {
 	}
 	for data, want := range map[string]string{"a\x1b\n": `"data":"a\u001b\n","encoding":"utf-8"`,
 		"a\xff": `"data":"Yf8=","encoding":"base64"`} {
-		testkit.Contains(t, jsonLine(t, ui.NewChunk(jobs.Chunk{Data: []byte(data)})), want)
+		testkit.Contains(t, jsonLine(t, ui.NewChunk(admin.Chunk{Data: []byte(data)})), want)
 	}
 }
 

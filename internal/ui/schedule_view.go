@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // specText describes the command or function in a Spec.
@@ -60,7 +61,7 @@ func DrawSchedule(p *Printer, s jobs.Schedule, next []time.Time, runs []jobs.Tas
 	if s.PausedAt.IsZero() && !s.NextAt.IsZero() {
 		headline = "next " + headline
 	} else if !s.PausedAt.IsZero() {
-		headline = Pause(runner.Pause{At: s.PausedAt, By: s.PausedBy}, now)
+		headline = Pause(admin.Pause{At: s.PausedAt, By: s.PausedBy}, now)
 	}
 
 	p.Print(fmt.Sprintf("schedule %s   %s\n", s.Name, humanize.Safe(headline)))

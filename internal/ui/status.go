@@ -11,6 +11,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Status is the state of a database and its workers at a moment.
@@ -18,9 +19,9 @@ type Status struct {
 	Path        string
 	DBSize, wal int64
 	Now         time.Time
-	Queues      []runner.Queue
+	Queues      []admin.QueueStatus
 	Holds       Holds
-	Workers     []runner.Worker // workers with a recent heartbeat
+	Workers     []admin.Worker // workers with a recent heartbeat
 	Schedules   []jobs.Schedule
 	Problems    []Problem
 	Alive       int // number of workers that are not lost
@@ -33,12 +34,12 @@ const maxPaused = 100_000
 
 // ReadStatus reads the status of the given queues, or of all if names is nil.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, names []string) (Status, error) {
-	queues, err := r.Queues(ctx)
+	queues, err := admin.Queues(ctx, r)
 	if err != nil {
 		return Status{}, err
 	}
 	if names != nil {
-		queues = slices.DeleteFunc(queues, func(q runner.Queue) bool { return !slices.Contains(names, q.Name) })
+		queues = slices.DeleteFunc(queues, func(q admin.QueueStatus) bool { return !slices.Contains(names, q.Name) })
 	}
 	s, err := StatusOf(ctx, r, now, queues, names)
 	s.DBSize, s.wal = db.Of(r).Size()
@@ -47,14 +48,14 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, names []st
 
 // StatusOf is like ReadStatus, but the caller has already read the queues. The
 // status has no sizes.
-func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue,
+func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []admin.QueueStatus,
 	names []string) (s Status, err error) {
 	s = Status{Path: r.Path(), Now: now, Queues: queues}
 	if s.Holds, err = ReadHolds(ctx, r); err != nil {
 		return s, err
 	}
 
-	if s.Workers, err = r.Workers(ctx); err != nil {
+	if s.Workers, err = admin.Workers(ctx, r); err != nil {
 		return s, err
 	}
 
@@ -84,7 +85,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 
 // ServedQueues returns a worker's queues as text: all, or default,media=2 with
 // the given separator.
-func ServedQueues(w runner.Worker, separator string) string {
+func ServedQueues(w admin.Worker, separator string) string {
 	names := make([]string, len(w.Queues))
 	for i, q := range w.Queues {
 		if names[i] = q.Name; q.Max > 0 {
@@ -115,11 +116,11 @@ func (s *Status) Record() Record {
 }
 
 func (s *Status) workers() []Record {
-	return Records(s.Workers, func(w runner.Worker) Record { return NewWorker(w, s.Now) })
+	return Records(s.Workers, func(w admin.Worker) Record { return NewWorker(w, s.Now) })
 }
 
 func (s *Status) queues() []Record {
-	return Records(s.Queues, func(q runner.Queue) Record { return NewQueue(q, s.Now, s.heldWord(q)) })
+	return Records(s.Queues, func(q admin.QueueStatus) Record { return NewQueue(q, s.Now, s.heldWord(q)) })
 }
 
 // Lines prints the status as lines with tabs, for other programs.
@@ -138,12 +139,12 @@ func printRecords(p *Printer, word string, list []Record) {
 }
 
 // heldWord says in a word why a queue's tasks can't start now, or is empty.
-func (s *Status) heldWord(q runner.Queue) string {
+func (s *Status) heldWord(q admin.QueueStatus) string {
 	limits := s.Holds.Limits
 	switch {
 	case Paused(q):
 		return "paused"
-	case limits.IsClosed(jobs.QueueTarget, q.Name), limits.IsClosed(jobs.AllTarget, ""):
+	case limits.IsClosed(admin.QueueTarget, q.Name), limits.IsClosed(admin.AllTarget, ""):
 		return "limit"
 	}
 

@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // NewQueue returns a queue's record, with its numbers of tasks. held is a word
 // that says why they can't start, or empty.
-func NewQueue(q runner.Queue, now time.Time, held string) Record {
+func NewQueue(q admin.QueueStatus, now time.Time, held string) Record {
 	count := func(key string, n int, name string, drop int) Member {
 		return Member{Key: key, Value: n, Name: name, Text: humanize.Count(int64(n)), Right: true, Drop: drop}
 	}
@@ -40,24 +39,24 @@ func NewQueue(q runner.Queue, now time.Time, held string) Record {
 }
 
 // Paused reports whether a queue is paused.
-func Paused(q runner.Queue) bool { return !q.Pause.At.IsZero() }
+func Paused(q admin.QueueStatus) bool { return !q.Pause.At.IsZero() }
 
 // NewWorker returns a worker's record. queues is null if it serves all queues.
-func NewWorker(w runner.Worker, now time.Time) Record {
+func NewWorker(w admin.Worker, now time.Time) Record {
 	var queues []Record
 	for _, q := range w.Queues {
 		queues = append(queues, NewRecord("queue", q.Name, "max", Known(q.Max)))
 	}
 
-	busy, state := len(w.Running), w.State
-	if state == db.WorkerReady {
+	busy, state := len(w.Running), string(w.State)
+	if w.State == admin.WorkerReady {
 		state = ""
 	}
 
 	return NewRecord(
 		"id", w.ID,
 		Member{Key: "name", Value: w.Name, Name: "WORKER", Narrow: true},
-		"host", w.Host, "pid", w.PID, "user", w.User, "version", w.Version, "state", w.State,
+		"host", w.Host, "pid", w.PID, "user", w.User, "version", w.Version, "state", string(w.State),
 		Member{Key: "slots", Value: w.Slots, Name: "SLOTS", Text: fmt.Sprintf("%d/%d", busy, w.Slots), Right: true},
 		"busy", busy,
 		Member{Key: "queues", Value: queues, Name: "QUEUES", Text: ServedQueues(w, ","), Narrow: true, Drop: 1},

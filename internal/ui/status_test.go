@@ -12,13 +12,15 @@ import (
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
 
 // sampleStatus returns a status with two workers and several queues.
 func sampleStatus() ui.Status {
-	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) runner.Queue {
-		q := runner.Queue{Name: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled, jobs.Blocked: blocked,
+	queue := func(name string, pending, scheduled, blocked, retrying, running, failed, done int, oldest time.Duration) admin.QueueStatus {
+		q := admin.QueueStatus{Name: name, Counts: map[jobs.State]int{jobs.Pending: pending, jobs.Scheduled: scheduled,
+			jobs.Blocked:  blocked,
 			jobs.Retrying: retrying, jobs.Running: running}, Ended: map[jobs.State]int{jobs.Failed: failed, jobs.Completed: done},
 			Failed: failed,
 			Jobs:   map[string]int{"command": pending}}
@@ -28,12 +30,12 @@ func sampleStatus() ui.Status {
 		return q
 	}
 	s := ui.Status{Path: "/var/lib/runner/runner.db", DBSize: 84_000_000, Now: noonCET, Alive: 1, Busy: 2, Slots: 4,
-		Queues: []runner.Queue{queue("default", 3, 1, 0, 1, 1, 4, 1284, 11*time.Minute), queue("mail", 0, 0, 0, 0, 0, 0, 392, 0),
+		Queues: []admin.QueueStatus{queue("default", 3, 1, 0, 1, 1, 4, 1284, 11*time.Minute), queue("mail", 0, 0, 0, 0, 0, 0, 392, 0),
 			queue("media", 118, 0, 2, 0, 1, 0, 77, 2*time.Hour+14*time.Minute)},
-		Workers: []runner.Worker{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
+		Workers: []admin.Worker{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
 			State: "ready", StartedAt: noonCET.Add(-6*24*time.Hour - time.Hour), BeatAt: noonCET.Add(-time.Second)}}}
-	s.Queues[2].Pause = runner.Pause{At: noonCET.Add(-20 * time.Minute), By: "ann"}
-	s.Holds.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
+	s.Queues[2].Pause = admin.Pause{At: noonCET.Add(-20 * time.Minute), By: "ann"}
+	s.Holds.Pauses = admin.PauseMap{"media": s.Queues[2].Pause}
 	s.Schedules = []jobs.Schedule{{Name: "backup", NextAt: noonCET.Add(8 * time.Hour)},
 		{Name: "feed", NextAt: noonCET.Add(2 * time.Minute)},
 		{Name: "report", PausedAt: noonCET.Add(-time.Hour)}}
@@ -102,8 +104,8 @@ func TestStatusIsNeverWiderThanTerminal(t *testing.T) {
 	gone := s.Workers[0]
 	gone.State, gone.BeatAt = "lost", noonCET.Add(-90*time.Second)
 	s.Workers = append(s.Workers, gone)
-	s.Queues[2].Pause = runner.Pause{At: noonCET.Add(-20 * time.Minute), By: "ann"}
-	s.Holds.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
+	s.Queues[2].Pause = admin.Pause{At: noonCET.Add(-20 * time.Minute), By: "ann"}
+	s.Holds.Pauses = admin.PauseMap{"media": s.Queues[2].Pause}
 	s.FindProblems()
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := statusText(columns, s)

@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 	"example.com/runner/test/testkit"
 )
@@ -35,14 +36,14 @@ func withStuckHandler(t *testing.T, test func(t *testing.T, r *runner.Runner, ta
 
 func TestStuckTaskIsProblem(t *testing.T) {
 	withStuckHandler(t, func(t *testing.T, r *runner.Runner, task jobs.Task) {
-		check := func(want string, problems []ui.Problem) {
+		check := func(want admin.WaitReason, problems []ui.Problem) {
 			t.Helper()
 			status, err := ui.ReadStatus(t.Context(), r, time.Now(), nil)
 			testkit.NoError(t, err)
 			testkit.Equal(t, "problems", status.Problems, problems)
 			task, err := r.Get(t.Context(), task.ID)
 			testkit.NoError(t, err)
-			wait, err := r.Why(t.Context(), task)
+			wait, err := admin.Why(t.Context(), r, task)
 			testkit.NoError(t, err)
 			testkit.Equal(t, "reason", wait.Reason, want)
 		}
@@ -57,9 +58,9 @@ func TestStuckTaskIsProblem(t *testing.T) {
 
 func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 	counts := map[jobs.State]int{jobs.Pending: 1}
-	s := ui.Status{Now: noon, Queues: []runner.Queue{{Name: "a", Counts: counts, Failed: 1}, {Name: "b", Counts: counts}}}
-	s.Holds.Pauses = runner.Pauses{"a": {At: noon}}
-	s.Workers = []runner.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []runner.QueueMax{{Name: "c"}}},
+	s := ui.Status{Now: noon, Queues: []admin.QueueStatus{{Name: "a", Counts: counts, Failed: 1}, {Name: "b", Counts: counts}}}
+	s.Holds.Pauses = admin.PauseMap{"a": {At: noon}}
+	s.Workers = []admin.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []runner.QueueMax{{Name: "c"}}},
 		{Name: "gone", State: "lost", Running: []int64{1}}}
 	s.Schedules = []jobs.Schedule{{Name: "s", LastState: jobs.Failed}}
 	s.FindProblems()
@@ -74,8 +75,8 @@ func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 // TestRunHereIsNoWorker has the worker of a runner run, which takes only its
 // own task.
 func TestRunHereIsNoWorker(t *testing.T) {
-	s := ui.Status{Now: noon, Queues: []runner.Queue{{Name: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}},
-		Workers: []runner.Worker{{Name: "run", State: "ready"}}}
+	s := ui.Status{Now: noon, Queues: []admin.QueueStatus{{Name: "a", Counts: map[jobs.State]int{jobs.Pending: 1}}},
+		Workers: []admin.Worker{{Name: "run", State: "ready"}}}
 	s.FindProblems()
 	testkit.Equal(t, "problems", s.Problems, []ui.Problem{{Code: "no_worker", Try: "runner work",
 		Message: "no worker runs, and 1 task is unfinished"}})

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // JobText returns the column JOB of a list: the task's label, if there is one,
@@ -81,7 +81,7 @@ func Headline(t jobs.Task, now time.Time) string {
 
 // LimitRunning returns how many tasks run under a limit and how many may: 1/2.
 // It's empty if the limit doesn't restrict that.
-func LimitRunning(l runner.LimitStatus) string {
+func LimitRunning(l admin.LimitStatus) string {
 	if l.Running == 0 {
 		return ""
 	}
@@ -90,7 +90,7 @@ func LimitRunning(l runner.LimitStatus) string {
 
 // LimitRate returns how often tasks under a limit may start: 100/1m. It's empty
 // without a rate.
-func LimitRate(l runner.LimitStatus) string {
+func LimitRate(l admin.LimitStatus) string {
 	if l.Rate == 0 {
 		return ""
 	}
@@ -163,8 +163,6 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 		return "not found"
 	case reason == jobs.ReasonStart:
 		return "not started"
-	case reason == jobs.ReasonArgs:
-		return "invalid args"
 	}
 	return string(reason)
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Draw prints a task for a terminal.
@@ -108,7 +108,7 @@ func (s *Task) definition() Record {
 const maxDependencies = 10
 
 // dependencyText returns tasks as text: 1036 completed, 1037 running (any end).
-func dependencyText(list []runner.Dependency) string {
+func dependencyText(list []admin.Dependency) string {
 	var parts []string
 	for i, d := range list {
 		if i == maxDependencies {
@@ -149,7 +149,7 @@ func drawLatest[T any](p *Printer, id int64, what string, list []T, row func(T) 
 	p.section(before, Records(list[hidden:], row))
 }
 
-func (s *Task) attemptRow(a jobs.Attempt) Record {
+func (s *Task) attemptRow(a admin.Attempt) Record {
 	result := string(a.State)
 	if a.State == jobs.Failed {
 		result = Ending(a.Reason, a.ExitCode, a.Signal)

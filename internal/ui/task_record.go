@@ -11,7 +11,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // NewTask returns a task's record. A running task's duration is the time from
@@ -89,7 +89,7 @@ func NewProcess(p orphans.Process) Record {
 
 // NewDependency returns the record of a task that another one waits for. The
 // state of a deleted task is null.
-func NewDependency(d runner.Dependency) Record {
+func NewDependency(d admin.Dependency) Record {
 	return NewRecord("id", d.ID, "any", d.Any, "state", Known(d.State))
 }
 
@@ -103,7 +103,7 @@ func NewTaskChange(c db.TaskChange, now time.Time) Record {
 }
 
 // NewAttempt returns an attempt's record.
-func NewAttempt(a jobs.Attempt) Record {
+func NewAttempt(a admin.Attempt) Record {
 	return NewRecord("task_id", a.TaskID, "attempt", a.Number, "generation_id", a.GenerationID,
 		"state", a.State, "reason", Known(a.Reason), "counted", a.Counted,
 		"worker_id", Known(a.WorkerID), "worker", Known(a.Worker),
@@ -126,7 +126,7 @@ func usage(u command.Usage) []any {
 }
 
 // NewStep returns the record of a finished step, or of a sleep.
-func NewStep(s jobs.Step, now time.Time) Record {
+func NewStep(s admin.Step, now time.Time) Record {
 	value := compact(s.Value)
 	switch {
 	case s.WakeAt.After(now):
@@ -145,7 +145,7 @@ func NewStep(s jobs.Step, now time.Time) Record {
 
 // NewChunk returns the record of a piece of output. Data that isn't UTF-8 is in
 // base64, because JSON can't hold it.
-func NewChunk(c jobs.Chunk) Record {
+func NewChunk(c admin.Chunk) Record {
 	data, encoding := string(c.Data), "utf-8"
 	if !utf8.Valid(c.Data) {
 		data, encoding = base64.StdEncoding.EncodeToString(c.Data), "base64"
@@ -163,7 +163,7 @@ func Deleted(id int64, deleted bool) Record { return NewRecord("id", id, "delete
 func RemovedSchedule(name string) Record { return NewRecord("name", name, "removed", true) }
 
 // RemovedLimit is for "limit remove".
-func RemovedLimit(target jobs.Target) Record {
+func RemovedLimit(target admin.Target) Record {
 	return NewRecord("target", target.String(), "removed", true)
 }
 

@@ -1,23 +1,26 @@
 package ui
 
 import (
+	"bytes"
 	"context"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/orphans"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Task is everything that runner show prints about a task.
 type Task struct {
 	Task     jobs.Task
-	Attempts []jobs.Attempt
-	on, by   []runner.Dependency // tasks that the task waits for, and tasks that wait for it
-	Steps    []jobs.Step
+	Attempts []admin.Attempt
+	on, by   []admin.Dependency // tasks that the task waits for, and tasks that wait for it
+	Steps    []admin.Step
 	Changes  []db.TaskChange // latest changes that users made to the task
 	Why      string
 	Outlived []orphans.Process // processes that live although they should be dead
@@ -38,12 +41,12 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 		return s, err
 	}
 
-	if s.on, s.by, err = r.Dependencies(ctx, id, 0); err != nil {
+	if s.on, s.by, err = admin.Dependencies(ctx, r, id, 0); err != nil {
 		return s, err
 	}
 
 	if t.Job != jobs.CommandJob {
-		if s.Steps, err = r.Steps(ctx, id); err != nil {
+		if s.Steps, err = admin.Steps(ctx, r, id); err != nil {
 			return s, err
 		}
 	} else if s.Outlived, err = orphans.Of(ctx, r, t); err != nil {
@@ -55,7 +58,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 		if err != nil {
 			return s, err
 		}
-		s.Tail = humanize.Shown(chunks, tailLength)
+		s.Tail = shownLines(chunks, tailLength)
 	}
 
 	if reveal {
@@ -68,7 +71,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 // ReadHistory reads the attempts of the task, the changes that users made, and
 // why it waits: what show and the page of the task have in common.
 func (s *Task) ReadHistory(ctx context.Context, r *runner.Runner) (err error) {
-	if s.Attempts, err = r.Attempts(ctx, s.Task); err != nil {
+	if s.Attempts, err = admin.Attempts(ctx, r, s.Task); err != nil {
 		return err
 	}
 
@@ -76,13 +79,13 @@ func (s *Task) ReadHistory(ctx context.Context, r *runner.Runner) (err error) {
 		return err
 	}
 
-	wait, err := r.Why(ctx, s.Task)
+	wait, err := admin.Why(ctx, r, s.Task)
 	s.Why = Wait(wait, s.Task, s.Now)
 	return err
 }
 
 // lastEnded returns the last attempt that has ended, or nil.
-func (s *Task) lastEnded() *jobs.Attempt {
+func (s *Task) lastEnded() *admin.Attempt {
 	for i := len(s.Attempts) - 1; i >= 0; i-- {
 		if s.Attempts[i].State != jobs.Running {
 			return &s.Attempts[i]
@@ -106,7 +109,7 @@ func (s *Task) Record() Record {
 	return full
 }
 
-func (s *Task) stepRow(step jobs.Step) Record { return NewStep(step, s.Now) }
+func (s *Task) stepRow(step admin.Step) Record { return NewStep(step, s.Now) }
 
 func (s *Task) changes() []Record {
 	return Records(s.Changes, func(c db.TaskChange) Record { return NewTaskChange(c, s.Now) })
@@ -142,8 +145,32 @@ const tailLength = 5
 // just before piece seq, in order (math.MaxInt64: the last pieces). The attempt
 // may still be running.
 func OutputBefore(
-	ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int,
-) ([]jobs.Chunk, error) {
+	ctx context.Context, r *runner.Runner, attempt admin.Attempt, seq int64, limit int,
+) ([]admin.Chunk, error) {
 	claim := db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}
 	return db.Of(r).OutputBefore(ctx, claim, seq, limit)
+}
+
+// shownLines returns the last n lines in a list of pieces as a terminal would
+// show them: of a line that was overwritten, the final text. Blank lines at the
+// end are left out, and control characters stay.
+func shownLines(chunks []db.Chunk, n int) (list []string) {
+	var text []byte
+	for i, c := range chunks {
+		if i > 0 && c.Stream != chunks[i-1].Stream && len(text) > 0 && text[len(text)-1] != '\n' {
+			text = append(text, '\n') // end the line here, because the next piece belongs to another stream
+		}
+		text = append(text, c.Data...)
+	}
+
+	for text = bytes.TrimRight(text, "\r\n\t "); len(text) > 0 && len(list) < n; {
+		at := bytes.LastIndexByte(text, '\n')
+		line := bytes.TrimRight(text[at+1:], "\r")
+		text = text[:max(at, 0)]
+		line = line[bytes.LastIndexByte(line, '\r')+1:]
+		list = append(list, strings.ReplaceAll(string(line), "\t", "    "))
+	}
+
+	slices.Reverse(list)
+	return list
 }

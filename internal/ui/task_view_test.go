@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
 
@@ -24,13 +25,13 @@ func sampleTask() ui.Task {
 	t.RunAt, t.Timeout, t.KillAfter = noonCET.Add(48*time.Second), 30*time.Second, jobs.NewSpec("").KillAfter
 	t.Backoff = jobs.Backoff{Strategy: jobs.BackoffExponential, Delay: 24 * time.Second, Max: time.Hour}
 	t.MaxLosses, t.OutputLimit = jobs.NewSpec("").MaxLosses, jobs.NewSpec("").OutputLimit
-	attempt := func(n int, started, lasted time.Duration) jobs.Attempt {
-		return jobs.Attempt{TaskID: t.ID, Number: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
+	attempt := func(n int, started, lasted time.Duration) admin.Attempt {
+		return admin.Attempt{TaskID: t.ID, Number: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
 			Counted: true, StartedAt: noonCET.Add(-started), Duration: lasted, OutputBytes: 118}
 	}
 	return ui.Task{Task: t, Now: noonCET, Why: "waits for its next attempt at 14:12:03 (backoff 48s)",
 		Tail:     []string{"curl: (22) The requested URL returned error: 503"},
-		Attempts: []jobs.Attempt{attempt(1, 28*time.Second, 2*time.Second), attempt(2, 2*time.Second, 2100*time.Millisecond)}}
+		Attempts: []admin.Attempt{attempt(1, 28*time.Second, 2*time.Second), attempt(2, 2*time.Second, 2100*time.Millisecond)}}
 }
 
 func TestShowLooksLikeSample(t *testing.T) {
@@ -72,10 +73,10 @@ func TestShowDrawsProgressAndStepsOfFunction(t *testing.T) {
 	s := sampleTask()
 	s.Task.Job, s.Tail, s.Attempts = "order", nil, nil
 	for i := range 21 {
-		s.Steps = append(s.Steps, jobs.Step{Name: fmt.Sprint("page ", i), At: noonCET.Add(-time.Hour), Value: []byte(`{"n": 1}`)})
+		s.Steps = append(s.Steps, admin.Step{Name: fmt.Sprint("page ", i), At: noonCET.Add(-time.Hour), Value: []byte(`{"n": 1}`)})
 	}
-	s.Steps = append(s.Steps, jobs.Step{Name: "night", At: noonCET.Add(-3 * time.Minute), WakeAt: noonCET.Add(-time.Minute)},
-		jobs.Step{Name: "cool off", At: noonCET.Add(-time.Minute), WakeAt: noonCET.Add(time.Hour)})
+	s.Steps = append(s.Steps, admin.Step{Name: "night", At: noonCET.Add(-3 * time.Minute), WakeAt: noonCET.Add(-time.Minute)},
+		admin.Step{Name: "cool off", At: noonCET.Add(-time.Minute), WakeAt: noonCET.Add(time.Hour)})
 	s.Task.Progress = &jobs.Progress{Done: 21, Total: 40, Text: "reads page 21"}
 	p, out, _ := termtest.Printer(80)
 	s.Draw(p)

@@ -7,7 +7,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // maxAhead is the highest number of tasks ahead that Wait counts exactly.
@@ -15,57 +15,57 @@ const maxAhead = 10_000
 
 // Wait says in one sentence why an unfinished task waits, or where it runs.
 // It's empty for a finished task.
-func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
+func Wait(w admin.Wait, t jobs.Task, now time.Time) string {
 	switch w.Reason {
-	case "running":
+	case admin.WaitRunning:
 		text := fmt.Sprintf("running on %s for %s", w.Worker, humanize.Took(now.Sub(t.StartedAt)))
 		if !t.CancelRequestedAt.IsZero() {
 			text += fmt.Sprintf(", asked to stop %s ago", humanize.Age(now.Sub(t.CancelRequestedAt)))
 		}
 		return text
-	case "stuck":
+	case admin.WaitStuck:
 		return fmt.Sprintf("stuck on %s: it ignores that it should have stopped %s ago", w.Worker,
 			humanize.Age(now.Sub(w.StuckSince)))
-	case "worker_gone":
+	case admin.WaitWorkerGone:
 		return w.Worker + " is gone; another worker will take over"
-	case "no_successor":
+	case admin.WaitNoSuccessor:
 		return w.Worker + " is gone, and no worker runs that could take over"
-	case "scheduled":
+	case admin.WaitScheduled:
 		return "runs at " + humanize.Clock(t.RunAt, now)
-	case "backoff":
+	case admin.WaitBackoff:
 		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now),
 			humanize.Took(humanize.Rounded(w.Backoff)))
-	case "task_paused":
-		return Pause(runner.Pause{At: t.PausedAt, By: t.PausedBy, Reason: t.PausedReason}, now)
-	case "dependency":
+	case admin.WaitTaskPaused:
+		return Pause(admin.Pause{At: t.PausedAt, By: t.PausedBy, Reason: t.PausedReason}, now)
+	case admin.WaitDependency:
 		return "waits for " + firstTask(w.Tasks)
-	case "lane":
+	case admin.WaitLane:
 		if len(w.Tasks) > 1 {
 			return fmt.Sprintf("lane %s is held by %s, such as %d", t.Lane, humanize.Plural(len(w.Tasks), "task"), w.Tasks[0])
 		}
 		return fmt.Sprintf("lane %s is held by task %d", t.Lane, w.Tasks[0])
-	case "lane_free":
+	case admin.WaitLaneFree:
 		return "lane " + t.Lane + " is free: a worker gives it to the next"
-	case "limit":
+	case admin.WaitLimit:
 		return limitWait(w.Limit, now)
-	case "paused":
+	case admin.WaitPaused:
 		if w.AllQueues {
 			return "all queues " + Pause(w.Pause, now)
 		}
 		return "queue " + Pause(w.Pause, now)
-	case "no_worker":
+	case admin.WaitNoWorker:
 		if len(w.Draining) > 0 {
 			return "no worker runs (" + strings.Join(w.Draining, ", ") + ": draining)"
 		}
 		return "no worker runs"
-	case "no_queue":
+	case admin.WaitNoQueue:
 		return "no worker serves queue " + t.Queue
-	case "no_job":
+	case admin.WaitNoJob:
 		return "no worker has job " + t.Job
-	case "slots":
+	case admin.WaitSlots:
 		return slotsWait(w)
 	}
-	return w.Reason
+	return string(w.Reason)
 }
 
 // firstTask names a task, and how many there are beside it.
@@ -78,7 +78,7 @@ func firstTask(ids []int64) string {
 }
 
 // slotsWait says what is ahead of a task that waits for a slot.
-func slotsWait(w runner.Wait) string {
+func slotsWait(w admin.Wait) string {
 	ahead := humanize.Plural(w.Ahead, "task")
 	if w.Ahead > maxAhead {
 		ahead = "more than " + humanize.Plural(maxAhead, "task")
@@ -91,7 +91,7 @@ func slotsWait(w runner.Wait) string {
 }
 
 // Pause says when a pause began, who asked for it, when it ends and why.
-func Pause(p runner.Pause, now time.Time) string {
+func Pause(p admin.Pause, now time.Time) string {
 	text := "paused " + humanize.Age(now.Sub(p.At)) + " ago"
 	if p.By != "" {
 		text += " by " + p.By
@@ -105,7 +105,7 @@ func Pause(p runner.Pause, now time.Time) string {
 	return text
 }
 
-func limitWait(l runner.LimitStatus, now time.Time) string {
+func limitWait(l admin.LimitStatus, now time.Time) string {
 	if l.Running > 0 && l.InUse >= l.Running {
 		return fmt.Sprintf("limit %s: %d of %d running", l.Target, l.InUse, l.Running)
 	}

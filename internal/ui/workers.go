@@ -1,9 +1,8 @@
 package ui
 
 import (
-	"example.com/runner/db"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Ticking counts the active schedules, which are those that aren't paused.
@@ -20,9 +19,9 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 // of their busy slots and of all their slots. A worker may run more tasks than
 // it has slots, because tasks that one call of a function handles together
 // share a slot. All its slots then count as busy.
-func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
+func LiveWorkers(workers []admin.Worker) (alive, busy, slots int) {
 	for _, w := range workers {
-		if w.State != db.WorkerLost && len(w.Jobs) > 0 {
+		if w.State != admin.WorkerLost && len(w.Jobs) > 0 {
 			alive++
 			busy += min(len(w.Running), w.Slots)
 			slots += w.Slots
@@ -32,7 +31,7 @@ func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
 }
 
 // AllPaused reports whether all queues are paused.
-func AllPaused(pauses runner.Pauses) bool {
-	_, ok := pauses[runner.AllQueues]
+func AllPaused(pauses admin.PauseMap) bool {
+	_, ok := pauses[admin.AllQueues]
 	return ok
 }

@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -32,8 +33,8 @@ func TestBatchRunsOnServer(t *testing.T) {
 		}
 		return nil
 	}).WaitToFill(time.Hour))
-	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: count.Job()}, Rate: 2, Per: time.Hour}
-	testkit.NoError(t, r.SetLimit(t.Context(), limit))
+	limit := admin.Limit{Target: admin.Target{Kind: admin.JobTarget, Name: count.Job()}, Rate: 2, Per: time.Hour}
+	testkit.NoError(t, admin.SetLimit(t.Context(), r, limit))
 	stop := work(t, r, runner.WorkOptions{Concurrency: 2})
 	defer stop()
 	var last jobs.Task

@@ -6,6 +6,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
 )
@@ -34,7 +35,7 @@ func TestKilledServerKnowsItsWorkers(t *testing.T) {
 
 	testkit.Within(t, patience, "a task is enqueued", func() bool { _, err := r.Enqueue(t.Context(), count.With(1)); return err == nil })
 	task := <-ran
-	list, err := r.Workers(t.Context())
+	list, err := admin.Workers(t.Context(), r)
 	testkit.NoError(t, err)
 	testkit.Len(t, "workers", list, 1)
 	testkit.Equal(t, "id of the worker", list[0].ID, task.WorkerID)

@@ -19,6 +19,7 @@ import (
 	"example.com/runner/db/pgdriver"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/pgserver"
 	"example.com/runner/test/testkit"
@@ -167,7 +168,7 @@ func TestWorkContinuesAfterRestartOfServer(t *testing.T) {
 func joined(t *testing.T, client *runner.Runner, n int) {
 	t.Helper()
 	testkit.Within(t, patience, "the workers have joined", func() bool {
-		list, err := client.Workers(t.Context())
+		list, err := admin.Workers(t.Context(), client)
 		return err == nil && len(list) == n
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
@@ -37,7 +38,7 @@ func TestRolesHaveRightsThatTheyNeed(t *testing.T) {
 	stop := work(t, worker)
 	task, err := worker.Enqueue(t.Context(), count.With(1, jobs.Unique("one"), jobs.Lane("a")))
 	testkit.NoError(t, err)
-	testkit.NoError(t, worker.SetLimit(t.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Running: 5}))
+	testkit.NoError(t, admin.SetLimit(t.Context(), worker, admin.Limit{Target: admin.Target{Kind: admin.AllTarget}, Running: 5}))
 	testkit.NoError(t, worker.SetSchedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
 	done, err := worker.Await(t.Context(), task.ID)
 	testkit.NoError(t, err)

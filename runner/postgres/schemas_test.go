@@ -9,6 +9,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/pgkit"
 )
@@ -18,8 +19,8 @@ import (
 func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	first, second := pgkit.Address(t), pgkit.Address(t)
 	a, b := open(t, first, runner.Options{}), open(t, second, runner.Options{BusyTimeout: time.Minute})
-	testkit.NoError(t, a.Pause(t.Context(), "", runner.AllQueues))
-	testkit.NoError(t, a.SetLimit(t.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Running: 1}))
+	testkit.NoError(t, admin.PauseQueues(t.Context(), a, []string{admin.AllQueues}, admin.PauseOptions{}))
+	testkit.NoError(t, admin.SetLimit(t.Context(), a, admin.Limit{Target: admin.Target{Kind: admin.AllTarget}, Running: 1}))
 	testkit.NoError(t, a.SetSchedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
 
 	// This open transaction holds the write lock of the first schema. The
@@ -42,7 +43,7 @@ func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	tasks, err := a.List(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "the task of the first schema still waits", len(tasks) == 1 && tasks[0].State == jobs.Pending, true)
-	workers, err := a.Workers(t.Context())
+	workers, err := admin.Workers(t.Context(), a)
 	testkit.NoError(t, err)
 	testkit.Equal(t, "workers of the first schema", len(workers), 0)
 	schedules, err := b.Schedules(t.Context())

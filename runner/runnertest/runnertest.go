@@ -270,7 +270,7 @@ var accessMu sync.Mutex
 // of Runner.Work: one attempt runs at a time, so that the order of tasks is
 // certain, and finished tasks are kept for ever. If WorkOptions.Keep is set,
 // RunDue deletes old tasks when it begins. It deletes none if no worker ran for
-// more than a day: see runner.DeletionPause.
+// more than a day: see admin.DeletionPause.
 func RunDue(t testing.TB, r *runner.Runner, options ...runner.WorkOptions) []jobs.Task {
 	t.Helper()
 	o := only(t, options)

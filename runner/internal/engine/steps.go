@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -26,10 +27,10 @@ import (
 // from the database or stored there.
 type steps struct {
 	mu     sync.Mutex
-	stored map[string]jobs.Step // steps in the database, by name; nil until the first step of the attempt reads them
-	passed map[string]bool      // names that the current attempt has used
-	stale  bool                 // whether the next Step must read the steps again, because a transaction may have changed them
-	asleep error                // error that the function has to return after a sleep has begun; nil before that
+	stored map[string]db.Step // steps in the database, by name; nil until the first step of the attempt reads them
+	passed map[string]bool    // names that the current attempt has used
+	stale  bool               // whether the next Step must read the steps again, because a transaction may have changed them
+	asleep error              // error that the function has to return after a sleep has begun; nil before that
 }
 
 // Step returns the value of a step of the handler with the context ctx. The
@@ -57,7 +58,7 @@ func Step(ctx context.Context, tx *sql.Tx, name string, do func(context.Context)
 		if err != nil {
 			return nil, err
 		}
-		step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
+		step = db.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
 		write, cancel := Outlive(ctx, storeWait)
 		defer cancel()
 
@@ -95,7 +96,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 
 	at := now()
 	if !stored {
-		step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: at, WakeAt: at.Add(max(d, 0)).Truncate(time.Millisecond)}
+		step = db.Step{Name: name, GenerationID: a.task.GenerationID, At: at, WakeAt: at.Add(max(d, 0)).Truncate(time.Millisecond)}
 		if err := a.storeStep(ctx, nil, step); err != nil {
 			return err
 		}
@@ -118,16 +119,16 @@ func errConcurrent(name string) error {
 // storedStep returns the stored record of a step or sleep. It returns false if
 // the step is new. A name that the current attempt has used already is an
 // error, even if a transaction has stored the step.
-func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep bool) (jobs.Step, bool, error) {
+func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep bool) (db.Step, bool, error) {
 	s := &a.steps
 	switch {
 	case s.asleep != nil:
-		return jobs.Step{}, false, s.asleep
+		return db.Step{}, false, s.asleep
 	case ctx.Err() != nil:
-		return jobs.Step{}, false, context.Cause(ctx)
+		return db.Step{}, false, context.Cause(ctx)
 	case tx != nil || s.stored == nil || s.stale:
 		if err := a.readSteps(ctx, tx); err != nil {
-			return jobs.Step{}, false, err
+			return db.Step{}, false, err
 		}
 	}
 
@@ -158,7 +159,7 @@ func kindOfStep(sleep bool) string {
 // readSteps reads the stored steps of the task, in the transaction tx if there
 // is one.
 func (a *attempt) readSteps(ctx context.Context, tx *sql.Tx) (err error) {
-	var stored []jobs.Step
+	var stored []db.Step
 	if tx == nil {
 		stored, err = a.e.store.Steps(ctx, a.task.ID)
 	} else {
@@ -173,7 +174,7 @@ func (a *attempt) readSteps(ctx context.Context, tx *sql.Tx) (err error) {
 		s.passed = map[string]bool{}
 	}
 
-	s.stored = make(map[string]jobs.Step, len(stored))
+	s.stored = make(map[string]db.Step, len(stored))
 	for _, step := range stored {
 		s.stored[step.Name] = step
 	}
@@ -187,7 +188,7 @@ func (a *attempt) readSteps(ctx context.Context, tx *sql.Tx) (err error) {
 const storeWait = time.Second
 
 // storeStep stores a new step.
-func (a *attempt) storeStep(ctx context.Context, tx *sql.Tx, step jobs.Step) error {
+func (a *attempt) storeStep(ctx context.Context, tx *sql.Tx, step db.Step) error {
 	s := &a.steps
 	if err := a.e.worker.AddStep(ctx, tx, a.claim, len(s.stored)+1, step); err != nil {
 		a.stopIfLost(err)

@@ -231,7 +231,7 @@ func (c *Capture) unstored() (out db.Output) {
 			if p.data == nil {
 				continue
 			}
-			chunk := jobs.Chunk{Seq: p.seq, Stream: p.stream, At: p.at, Data: p.data}
+			chunk := db.Chunk{Seq: p.seq, Stream: db.Stream(p.stream), At: p.at, Data: p.data}
 			if i == 0 {
 				chunk.DroppedBytes = dropped
 			}

@@ -18,7 +18,7 @@ import (
 )
 
 // rows are the stored pieces of an output, by their numbers.
-type rows map[int64]jobs.Chunk
+type rows map[int64]db.Chunk
 
 func (r rows) WriteOutput(_ context.Context, _ jobs.Task, out db.Output) error {
 	time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)

@@ -13,6 +13,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
 
@@ -116,12 +117,12 @@ func Get(t testing.TB, r *runner.Runner, id int64) jobs.Task {
 // Output reads the output of the last attempt of a task.
 func Output(t testing.TB, r *runner.Runner, id int64) string {
 	t.Helper()
-	attempts, err := r.Attempts(t.Context(), Get(t, r, id))
+	attempts, err := admin.Attempts(t.Context(), r, Get(t, r, id))
 	if err != nil || len(attempts) == 0 {
 		t.Fatalf("task %d: got %d attempts (%v), want one or more", id, len(attempts), err)
 	}
 
-	chunks, err := r.Output(t.Context(), attempts[len(attempts)-1], 0, 1000)
+	chunks, err := admin.Output(t.Context(), r, attempts[len(attempts)-1], 0, 1000)
 	if err != nil {
 		t.Fatalf("output of task %d: %v", id, err)
 	}
