@@ -73,7 +73,7 @@ type Options struct {
 // commands of the worker.
 func Handler(options Options) jobs.Handler {
 	h := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: taskspec.CommandAttempts, Run: engine.RunCommand}
-	*usercode.Commands(&h) = engine.CommandOptions(options)
+	*usercode.Commands(&h) = engine.NewCommands(engine.CommandOptions(options))
 	return h
 }
 

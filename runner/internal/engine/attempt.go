@@ -157,20 +157,6 @@ func (a *attempt) withTimeout(began time.Time) (_ context.Context, unwatch, canc
 	}, cancel
 }
 
-// RunCommand runs the command of the attempt that ctx belongs to.
-func RunCommand(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
-	a := attemptFrom(ctx)
-	if a == nil {
-		return nil, errors.New("only Work runs commands")
-	}
-	c := exec.Command{Worker: &a.e.commands, Task: task, Stop: a.ctx, Kill: a.kill, Deadline: a.currentDeadline, Output: a.capture()}
-	c.Output.Tee, c.PagesURL = a.e.c.Tee, a.e.c.PagesURL
-	c.Task.LeaveChildren = task.LeaveChildren || a.e.c.LeaveChildren
-	defer func() { a.childrenKilled, a.childrenLeft, a.usage = c.ChildrenKilled, c.ChildrenLeft, c.Usage }()
-
-	return c.Run()
-}
-
 // tooLate returns the reason why an attempt must not begin, or nil. Either the
 // attempt was stopped already, or this process was suspended for so long after
 // the claim that the task may belong to another worker.

@@ -38,10 +38,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/supervisor"
-	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
-	"example.com/runner/jobs/command"
-	"example.com/runner/runner/internal/exec"
 )
 
 // Options configure an Engine. Package runner sets the defaults, so the Engine
@@ -80,29 +77,6 @@ type WorkOptions struct {
 	ForeignTriggers  bool
 }
 
-// CommandOptions are commands.Options, which has their documentation.
-type CommandOptions struct {
-	Timeout       time.Duration
-	LeaveChildren bool
-	OutputLimit   int64
-	Hooks         command.Hooks
-	InsecurePerms bool
-	GuardianPath  string
-	OwnProcess    bool
-	Tee           func(task jobs.Task, stream string, data []byte)
-	PagesURL      string
-}
-
-// CommandsOf returns the options of a handler of package commands. It returns
-// nil for any other handler.
-func CommandsOf(h jobs.Handler) *CommandOptions {
-	o, ok := (*usercode.Commands(&h)).(CommandOptions)
-	if !ok {
-		return nil
-	}
-	return &o
-}
-
 // beatEvery returns the interval of heartbeats, a sixth of the lease. Other
 // regular work that depends on the lease uses the same interval.
 func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
@@ -111,7 +85,7 @@ func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
 // and ends attempts, and the background goroutines.
 type Engine struct {
 	o          Options
-	c          *CommandOptions // nil if the worker runs no commands
+	c          *Commands // nil if the worker runs no commands
 	store      *db.DB
 	started    func(id int64) // see NoteStarts; nil for none
 	log        *slog.Logger
@@ -119,7 +93,7 @@ type Engine struct {
 	worker     *db.Worker
 	lock       *supervisor.Lock // liveness lock of this worker; nil on systems without such locks
 	lockState  atomic.Int32     // state of the lock file: lockRemoved, lockReplaced, or 0 if the file is in its place
-	commands   exec.Worker      // data for all commands; the field Guardians is nil if the worker runs no commands
+	guardians  guardians        // nil if the worker runs no commands
 	reaper     *reaper
 	ended      chan *attempt
 	progressed chan struct{}   // has a value if an attempt has reported progress since the last write of reports
@@ -209,10 +183,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 
-	dir, _ := os.Getwd() // without a directory, hooks run in /
 	e := &Engine{o: o, c: CommandsOf(o.Handlers[jobs.CommandJob]), store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
-		commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ()), Stdin: o.Stdin, Dir: dir, Log: o.Log},
-		ended:    make(chan *attempt, o.maxRunning()+prefetchMax), progressed: make(chan struct{}, 1), running: map[db.ClaimID]*attempt{},
+		ended: make(chan *attempt, o.maxRunning()+prefetchMax), progressed: make(chan struct{}, 1), running: map[db.ClaimID]*attempt{},
 		confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
@@ -234,7 +206,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	e.reaper = &reaper{e: e, freeSince: map[string]time.Time{}}
 	var err error
 	if e.c != nil {
-		if err = exec.CheckGuardian(e.c.GuardianPath); err != nil {
+		if err = e.c.check(e.c.GuardianPath); err != nil {
 			return nil, err
 		}
 	}
@@ -242,8 +214,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if e.c != nil {
-		e.commands.Guardians = supervisor.NewGuardians(supervisor.GuardiansOptions{Path: e.c.GuardianPath, Version: o.Version,
-			Worker: e.info.ID, Lock: e.lock, Log: e.log, Fail: e.fail})
+		e.guardians = e.c.start(e)
 	}
 	if err = e.startClock(ctx, e.confirmed); err != nil {
 		e.unlock(true)
@@ -265,13 +236,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 // AddOnly adds the only task of this worker, and reserves it. Call it before
 // Run.
 func (e *Engine) AddOnly(ctx context.Context, spec *jobs.Spec) (jobs.Enqueued, error) {
-	added, err := e.store.InsertReserved(ctx, e.worker, spec, e.commands.Stdin != nil, now())
+	added, err := e.store.InsertReserved(ctx, e.worker, spec, e.o.Stdin != nil, now())
 	if err != nil {
 		return added, err
 	}
 	e.o.Only = added.ID
 	if added.Kept { // the older task doesn't expect this input
-		e.commands.Stdin = nil
+		e.o.Stdin = nil
 	}
 	return added, nil
 }
@@ -287,10 +258,10 @@ func (e *Engine) Run(ctx, aborted context.Context) error {
 	defer unsubscribe()
 
 	if e.c != nil && e.c.OwnProcess {
-		if err := supervisor.Dedicate(); err != nil {
+		if err := e.c.dedicate(); err != nil {
 			e.log.Warn("cannot adopt processes that outlive their parents", "err", err)
 		}
-		e.background.Go(e.commands.Guardians.Prepare)
+		e.background.Go(e.guardians.Prepare)
 	}
 
 	// Everything that reads the database now does so in turn: SQLite would give
@@ -317,7 +288,7 @@ func (e *Engine) Run(ctx, aborted context.Context) error {
 	e.stop()
 	e.background.Wait()
 	clean := len(e.running) == 0
-	if e.commands.Guardians != nil && !e.commands.Guardians.Close() {
+	if e.guardians != nil && !e.guardians.Close() {
 		clean = false
 	}
 	if clean && !unusable(err) { // if End is not called, a reaper of another worker takes the lock and cleans up

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
 
@@ -24,7 +23,7 @@ func (e *Engine) heartbeat() {
 	var deaths <-chan os.Signal
 	if e.c != nil && (e.c.OwnProcess || e.info.PID == 1) {
 		var stop func()
-		deaths, stop = supervisor.Deaths()
+		deaths, stop = e.c.deaths()
 		defer stop()
 	}
 
@@ -33,7 +32,7 @@ func (e *Engine) heartbeat() {
 		case <-e.stopped.Done():
 			return
 		case <-deaths:
-			supervisor.ReapAdopted()
+			e.c.reap()
 			continue
 		case <-ticker.C:
 		}
@@ -44,7 +43,7 @@ func (e *Engine) heartbeat() {
 		e.checkLock()
 		e.watchWAL()
 		if deaths != nil {
-			supervisor.ReapAdopted() // it may have had to give way to a start
+			e.c.reap() // it may have had to give way to a start
 		}
 		if since := e.lastBeat(); now().Sub(since) >= e.o.Lease-margin {
 			if n := e.stopLost(); n > 0 {
@@ -105,8 +104,8 @@ func (e *Engine) beat() {
 
 	deadline := e.deadline(sent)
 	finishing := e.confirm(claims, owned, sent, deadline)
-	if e.commands.Guardians != nil {
-		e.commands.Guardians.Renew(keysOf(owned), deadline) // may have to wait
+	if e.guardians != nil {
+		e.guardians.Renew(keysOf(owned), deadline) // may have to wait
 	}
 
 	for _, a := range finishing {

@@ -28,7 +28,6 @@ type Worker struct {
 	Store     *db.DB
 	Guardians *supervisor.Guardians
 	Environ   []string // environment of the worker, without the variables that the function Environ removes
-	Stdin     *os.File // stdin of tasks without input; nil for /dev/null
 	Dir       string   // absolute path of the worker's directory when it started; empty if unknown
 	Log       *slog.Logger
 
@@ -39,6 +38,7 @@ type Worker struct {
 type Command struct {
 	*Worker
 	Task     jobs.Task
+	Stdin    *os.File         // stdin of a task without input; nil for /dev/null
 	Stop     context.Context  // when this context ends, the command gets TERM, and KILL if it still runs after Task.KillAfter
 	Kill     <-chan struct{}  // channel that is closed to send KILL to the command, without a grace period
 	Deadline func() time.Time // Deadline returns the time at which the guardian kills the command, unless a heartbeat renews the lease
