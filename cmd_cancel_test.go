@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
@@ -44,7 +45,7 @@ func TestCancelByFilterAsksOnTerminal(t *testing.T) {
 		p, out, stderr := termtest.Printer(80)
 		p.AnswerWith(strings.NewReader(test.answer))
 		o := cancelOptions{Bulk: cli.Bulk{Verb: "cancel", Done: "cancelled",
-			Selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}, States: jobs.Unfinished()}}}}
+			Selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}, States: taskspec.Unfinished()}}}}
 		err := o.run(t.Context(), r, p)
 		p.Flush()
 		testkit.Equal(t, "exit status", ui.ExitCode(err), test.status)

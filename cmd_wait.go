@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/output"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -105,7 +106,7 @@ func (o *waitOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	ctx, release := ui.Until(ctx)
 	defer release()
 
-	switch left, err := db.Of(r).IDs(ctx, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}); {
+	switch left, err := db.Of(r).IDs(ctx, jobs.Filter{IDs: w.IDs, States: taskspec.Unfinished()}); {
 	case err != nil:
 		return err
 	case len(left) == 1:

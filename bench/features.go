@@ -37,7 +37,7 @@ func features() []feature {
 	limit := func(l admin.Limit) func(context.Context, *runner.Runner) error {
 		return func(ctx context.Context, r *runner.Runner) error { return admin.SetLimit(ctx, r, l) }
 	}
-	queue := admin.Target{Kind: admin.QueueTarget, Name: jobs.DefaultQueue}
+	queue := admin.Target{Kind: admin.QueueTarget, Name: "default"}
 	return []feature{
 		{name: "no feature: a plain task"},
 		{name: "a label", options: named(jobs.Label)},

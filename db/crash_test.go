@@ -337,7 +337,7 @@ func drain(t *testing.T, name string, d *DB) {
 	if err != nil {
 		t.Errorf("%s: work: got error %v, want none", name, err)
 	}
-	left, err := d.List(ctx, jobs.Filter{States: jobs.States()[:5]})
+	left, err := d.List(ctx, jobs.Filter{States: taskspec.AllStates()[:5]})
 	if err != nil || len(left) > 0 {
 		var states []string
 		for _, task := range left {

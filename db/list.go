@@ -93,7 +93,7 @@ func where(f jobs.Filter) *condition {
 	if len(f.States) > 0 {
 		words := make([]string, len(f.States))
 		for i, state := range f.States {
-			if !slices.Contains(jobs.States(), state) {
+			if !slices.Contains(taskspec.AllStates(), state) {
 				panic("db: no state " + string(state))
 			}
 			words[i] = "tasks.state = '" + string(state) + "'"

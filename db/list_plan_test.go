@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/internal/statementtest"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -35,7 +36,7 @@ func TestListsReadEndOfTableOrIndex(t *testing.T) {
 				"USE TEMP B-TREE FOR ORDER BY"}}},
 		"failed lately": {jobs.Filter{States: []jobs.State{jobs.Failed}, Since: time.Unix(9, 0)}, sorted,
 			statementtest.Plan{By: []string{"tasks_failed (finished_at>?)"}, Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
-		"finished lately": {jobs.Filter{States: jobs.Finished(), Since: time.Unix(9, 0)}, sorted,
+		"finished lately": {jobs.Filter{States: taskspec.Finished(), Since: time.Unix(9, 0)}, sorted,
 			statementtest.Plan{By: []string{"tasks_finished (finished_at>?)"}, Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
 		"the page before": {jobs.Filter{Before: 9}, newest, statementtest.Plan{By: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}}},
 		"a schedule": {jobs.Filter{Schedule: "s"}, sorted, statementtest.Plan{By: []string{"INDEX tasks_tick (schedule=?)"},
@@ -91,7 +92,7 @@ func TestOrderOfListDependsOnNumberOfRows(t *testing.T) {
 			t.Errorf(`few tasks in states %v: got %s, want "+tasks.id"`, states, text)
 		}
 	}
-	for _, states := range [][]jobs.State{nil, {jobs.Completed}, jobs.Finished(), {jobs.Pending, jobs.Completed}} {
+	for _, states := range [][]jobs.State{nil, {jobs.Completed}, taskspec.Finished(), {jobs.Pending, jobs.Completed}} {
 		if text := text(jobs.Filter{States: states, Limit: 5}); strings.Contains(text, "+tasks.id") {
 			t.Errorf(`many tasks in states %v: got %s, want no "+tasks.id"`, states, text)
 		}

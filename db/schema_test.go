@@ -42,7 +42,7 @@ func TestTableHasStatesOfPackageJobs(t *testing.T) {
 	}
 	list, _, _ = strings.Cut(list, "ELSE 0 END")
 	var want []string
-	for _, s := range jobs.States() {
+	for _, s := range taskspec.AllStates() {
 		want = append(want, string(s))
 	}
 	testkit.Equal(t, "states in the CHECK", matches(`WHEN '(\w*)'`, list), want)
@@ -70,8 +70,8 @@ func TestEveryStateInSQLExists(t *testing.T) {
 		t.Fatalf("got states %v, want at least 20", words)
 	}
 	for _, word := range words {
-		if !slices.Contains(jobs.States(), jobs.State(word)) && word != "draining" {
-			t.Errorf("got state '%s' in SQL, want one of %v", word, jobs.States())
+		if !slices.Contains(taskspec.AllStates(), jobs.State(word)) && word != "draining" {
+			t.Errorf("got state '%s' in SQL, want one of %v", word, taskspec.AllStates())
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 		"NEW.backoff_max NOT BETWEEN 0 AND %d":                taskspec.MaxDelay.Milliseconds(),
 		"CHECK (length(data) <= %d)":                          taskspec.MaxInput,
 		"coalesce(NEW.job, '%s')":                             jobs.CommandJob,
-		"coalesce(NEW.queue, '%s')":                           jobs.DefaultQueue,
+		"coalesce(NEW.queue, '%s')":                           jobs.NewSpec("").Queue,
 		"coalesce(NEW.priority, %d)":                          taskspec.DefaultPriority,
 		"coalesce(NEW.max_losses, %d)":                        jobs.NewSpec("").MaxLosses,
 		"coalesce(t.options ->> '$.kill_after', %d)":          jobs.NewSpec("").KillAfter.Milliseconds(),

@@ -19,7 +19,7 @@ type Handler struct {
 	BulkWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
 
 	// Run executes one attempt. The result is JSON or nil. The errors of
-	// RetryIn, Snooze, Cancel and AttemptError have special meanings, which
+	// RetryIn, Snooze, Fail and Cancel have special meanings, which
 	// their documentation explains. Many goroutines call Run at the same time.
 	// The context ends on a timeout, a cancellation, the loss of the lease and
 	// a shutdown; context.Cause returns the cause.

@@ -37,8 +37,6 @@ var (
 	// ErrShutdown is the cause of a context that ends because its worker shuts
 	// down.
 	ErrShutdown = errors.New("shutdown")
-	// ErrStep means that a step of a function is invalid: see runner.Step.
-	ErrStep = errors.New("step")
 	// ErrTimeout is the cause of a context that ends because the attempt ran
 	// for longer than its timeout.
 	ErrTimeout = errors.New("timeout")
@@ -73,7 +71,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// FieldError is an invalid field of a Spec. It matches ErrInvalid.
+// FieldError is an invalid field of a Spec.
 type FieldError struct {
 	Field string // name of the field in the database and in JSON, such as max_attempts
 	Msg   string
@@ -82,11 +80,13 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Msg }
 
-// Is reports whether target is ErrInvalid.
-func (e *FieldError) Is(target error) bool { return target == ErrInvalid }
-
-// Unwrap returns Err.
-func (e *FieldError) Unwrap() error { return e.Err }
+// Unwrap returns ErrInvalid and Err, so that errors.Is finds them.
+func (e *FieldError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrInvalid}
+	}
+	return []error{ErrInvalid, e.Err}
+}
 
 func invalid(field, format string, args ...any) error {
 	return &FieldError{Field: field, Msg: fmt.Sprintf(format, args...)}

@@ -30,17 +30,6 @@ const (
 	ReasonDependency Reason = "dependency" // a task that this task depends on did not complete
 )
 
-// AttemptError is an error with a reason. The handler of commands returns it.
-// Any other error has the reason ReasonError.
-type AttemptError struct {
-	Reason   Reason
-	ExitCode *int // exit status of a command; nil if it was killed by a signal
-	Signal   int  // signal that killed the command; 0 if none did
-	Msg      string
-}
-
-func (e *AttemptError) Error() string { return e.Msg }
-
 type (
 	wrapped struct{ err error }
 

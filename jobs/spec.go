@@ -7,8 +7,7 @@ import (
 	"example.com/runner/jobs/command"
 )
 
-// DefaultQueue is the queue of a task that does not set one.
-const DefaultQueue = "default"
+const defaultQueue = "default"
 
 // Defaults of fields of a Spec other than Queue.
 const (
@@ -76,7 +75,7 @@ type Spec struct {
 func NewSpec(job string, options ...Option) Spec { return newSpec(job, options) }
 
 func newSpec(job string, options ...[]Option) Spec {
-	s := Spec{Job: job, Queue: DefaultQueue, Priority: defaultPriority, MaxLosses: defaultMaxLosses,
+	s := Spec{Job: job, Queue: defaultQueue, Priority: defaultPriority, MaxLosses: defaultMaxLosses,
 		Options: Options{Backoff: defaultBackoff,
 			Settings: command.Settings{KillAfter: defaultKillAfter, OutputLimit: defaultOutputLimit}}}
 	for _, list := range options {

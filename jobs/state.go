@@ -1,7 +1,5 @@
 package jobs
 
-import "slices"
-
 // State is the state of a task. The database, JSON and the command line use the
 // same words.
 type State string
@@ -18,22 +16,6 @@ const (
 	Failed    State = "failed"    // finished with an error, and no retry follows
 	Cancelled State = "cancelled" // stopped on request, expired, or not started because a dependency did not complete
 )
-
-// Snoozed is the state of an attempt whose function returned Snooze. No task is
-// ever in this state.
-const Snoozed State = "snoozed"
-
-var states = []State{Scheduled, Pending, Blocked, Running, Retrying, Completed, Failed, Cancelled}
-
-// States returns all states: the unfinished ones first, in the order of a
-// task's life.
-func States() []State { return slices.Clone(states) }
-
-// Unfinished returns the states in which a task will start or is running.
-func Unfinished() []State { return slices.Clone(states[:5]) }
-
-// Finished returns the states in which a task has ended.
-func Finished() []State { return slices.Clone(states[5:]) }
 
 // Finished reports whether a task in this state has ended.
 func (s State) Finished() bool { return s == Completed || s == Failed || s == Cancelled }

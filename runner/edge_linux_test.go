@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
@@ -169,7 +170,7 @@ func TestWorkerRunsWith24MiBOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.Changes(t.Context(), func() (bool, error) {
-		n, _, err := r.Count(t.Context(), jobs.Filter{States: jobs.Unfinished()})
+		n, _, err := r.Count(t.Context(), jobs.Filter{States: taskspec.Unfinished()})
 		return n == 0, err
 	}); err != nil {
 		t.Fatal(err)

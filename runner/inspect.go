@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -26,9 +27,9 @@ func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
 // with an unknown state or a negative limit.
 func validSelection(filter jobs.Filter) error {
 	for _, state := range filter.States {
-		if !slices.Contains(jobs.States(), state) {
+		if !slices.Contains(taskspec.AllStates(), state) {
 			return &jobs.Error{Kind: jobs.ErrInvalid, Subject: string(state), What: fmt.Sprintf("unknown state %q of a task", state),
-				Hint: "one of jobs.States"}
+				Hint: "one of the constants of jobs.State"}
 		}
 	}
 

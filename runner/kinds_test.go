@@ -23,7 +23,7 @@ import (
 // errorKinds has the kinds of errors that kindCalls causes. The key is the name
 // of the kind.
 var errorKinds = map[string]error{"ErrInvalid": jobs.ErrInvalid, "ErrNotFound": jobs.ErrNotFound, "ErrConflict": jobs.ErrConflict,
-	"ErrNoDatabase": jobs.ErrNoDatabase, "ErrSchema": jobs.ErrSchema, "ErrStep": jobs.ErrStep, "ErrPermission": jobs.ErrPermission}
+	"ErrNoDatabase": jobs.ErrNoDatabase, "ErrSchema": jobs.ErrSchema, "ErrPermission": jobs.ErrPermission}
 
 // causedElsewhere lists the errors of the table in docs/embedding.md that
 // kindCalls does not cause, because they need other programs, other users or
@@ -288,24 +288,15 @@ func attemptKinds(t *testing.T) map[string]func() error {
 	one := func(context.Context) (int, error) { return 1, nil }
 	return map[string]func() error{
 		"FinishTx ErrInvalid": func() error { return runner.FinishTx(t.Context(), nil, nil) },
-		"Sleep ErrStep": func() error {
+		"Sleep ErrInvalid": func() error {
 			return inAttempt(func(ctx context.Context, _ *runner.Runner) error { return runner.Sleep(ctx, "", time.Second) })
 		},
-		"Step ErrStep": func() error {
+		"Step ErrInvalid": func() error {
 			return inAttempt(func(ctx context.Context, _ *runner.Runner) error { _, err := runner.Step(ctx, "", one); return err })
 		},
 		"StepTx ErrInvalid": func() error {
 			return inAttempt(func(ctx context.Context, _ *runner.Runner) error {
 				_, err := runner.StepTx(ctx, nil, "ship", one)
-				return err
-			})
-		},
-		"StepTx ErrStep": func() error {
-			return inAttempt(func(ctx context.Context, r *runner.Runner) error {
-				tx, err := sqlTx(t, r)
-				if err == nil {
-					_, err = runner.StepTx(ctx, tx, "", one)
-				}
 				return err
 			})
 		},

@@ -36,17 +36,6 @@ func (r *Runner) Use(middleware ...Middleware) {
 	r.middleware = append(r.middleware, middleware...)
 }
 
-// EnqueueMiddleware changes the Spec of a new task, or refuses the task with an
-// error. The middleware gets the context of the call that adds the task, and
-// runs before the Spec is checked. If the middleware makes the Spec invalid,
-// the error of the call is of kind jobs.ErrInvalid. The middleware may set
-// fields of spec and change spec.Metadata, which is a copy and never nil. It
-// must not change what other fields of spec refer to, such as the bytes of
-// Args, but may set these fields to new values. If the middleware returns an
-// error, the call that adds the task returns this error and adds none of its
-// tasks.
-type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
-
 // UseEnqueue adds middleware that runs for each task that this Runner adds, in
 // the order of the middleware: in Enqueue, EnqueueMany, EnqueueSeq, EnqueueTx,
 // EnqueueManyTx, RunSchedule and at the ticks of schedules in Work. It also
@@ -55,13 +44,19 @@ type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
 // middleware changed them. The middleware does not run for tasks that other
 // processes add, for hooks, and for retries.
 //
+// The middleware may set fields of spec and change spec.Metadata, which is a
+// copy and never nil. It must not change what other fields of spec refer to,
+// such as the bytes of Args, but may set these fields to new values. The Spec
+// is checked afterwards. If the middleware returns an error, the call that adds
+// the task returns this error and adds none of its tasks.
+//
 // At ticks, and in RunSchedule and EnqueueSeq, the middleware runs while the
 // Runner holds the write lock of the database. So it must be quick, and must
 // not call methods of the Runner that write. If the middleware returns an error
 // at a tick, the tick stays due, and Work tries again after a second. Call
 // UseEnqueue before other goroutines use the Runner. UseEnqueue panics if a
 // middleware is nil, or while Work runs.
-func (r *Runner) UseEnqueue(middleware ...EnqueueMiddleware) {
+func (r *Runner) UseEnqueue(middleware ...func(ctx context.Context, spec *jobs.Spec) error) {
 	defer r.beforeWork("UseEnqueue")()
 
 	for _, m := range middleware {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
@@ -50,7 +51,7 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 			return nil
 		},
 		"Count with a state of attempts": func() error {
-			_, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Snoozed}})
+			_, _, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{taskspec.Snoozed}})
 			return err
 		},
 		"Count with an empty state": func() error {
@@ -156,9 +157,9 @@ func TestURIsAreNoPaths(t *testing.T) {
 
 func TestStepWithoutFunctionIsRefused(t *testing.T) {
 	_, err := runner.Step[int](t.Context(), "charge", nil)
-	testkit.ErrorIs(t, err, jobs.ErrStep)
+	testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	_, err = runner.StepTx[int](t.Context(), nil, "charge", nil)
-	testkit.ErrorIs(t, err, jobs.ErrStep)
+	testkit.ErrorIs(t, err, jobs.ErrInvalid)
 }
 
 func TestProgrammingErrorsPanic(t *testing.T) {

@@ -25,7 +25,7 @@ type Runner struct {
 	middleware []Middleware
 	onTick     map[string]engine.TickFunc // functions of OnTick by the name of the schedule
 
-	enqueueMiddleware []EnqueueMiddleware
+	enqueueMiddleware []func(ctx context.Context, spec *jobs.Spec) error
 
 	mu      sync.Mutex
 	engine  *engine.Engine     // of the current Work; nil if it has not begun yet

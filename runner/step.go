@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"example.com/runner/internal/usercode"
@@ -24,12 +23,12 @@ import (
 // step is found by its name. So a new version of the function may add, remove
 // and reorder steps. A renamed step is a new step and runs again. Steps must
 // not be nested or concurrent, and a sleep must not have the name of an earlier
-// step. If a step breaks one of these rules, the error is jobs.ErrStep, and
-// Step does not call the part.
+// step. If a step breaks one of these rules, the error is jobs.ErrInvalid with
+// the Code "step", and Step does not call the part.
 //
 // Step encodes and decodes the value in the first attempt, too, so all attempts
 // see the same value even if JSON does not keep all of the value. The JSON may
-// have up to 1 MiB. If it is longer, the error is jobs.ErrStep, although the
+// have up to 1 MiB. If it is longer, the error is jobs.ErrInvalid, although the
 // part was called. A task may have up to 10,000 steps. The error is
 // jobs.ErrLost if the attempt does not own the task any more.
 //
@@ -68,8 +67,8 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 //
 // StepTx rolls tx back before it returns an error, so that a later commit of tx
 // fails, too. StepTx returns the error of the part. Other errors are
-// jobs.ErrStep as for Step, jobs.ErrLost if the attempt does not own the task
-// any more, jobs.ErrInvalid for a nil tx or a transaction of another file,
+// jobs.ErrInvalid as for Step and for a nil tx or a transaction of another
+// file, jobs.ErrLost if the attempt does not own the task any more,
 // jobs.ErrBusy, or an error of the driver. Outside of an attempt StepTx calls
 // the part, stores nothing, and leaves tx as it is.
 func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (value T, err error) {
@@ -87,7 +86,7 @@ func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context
 // step does what Step does, in the transaction tx if there is one.
 func step[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (value T, err error) {
 	if do == nil {
-		return value, fmt.Errorf("%w: the function of %q is nil", jobs.ErrStep, name)
+		return value, engine.StepError(nil, "the function of %q is nil", name)
 	}
 	if _, _, inAttempt := engine.Current(ctx); !inAttempt {
 		return do(ctx)
@@ -100,7 +99,7 @@ func step[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.C
 		}
 		text, err := usercode.MarshalResult(value)
 		if err != nil {
-			return nil, fmt.Errorf("%w: the value of %q: %w", jobs.ErrStep, name, err)
+			return nil, engine.StepError(err, "the value of %q: %v", name, err)
 		}
 		return text, nil
 	})
@@ -120,7 +119,7 @@ func step[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.C
 // count. In the attempt that runs after the sleep, Sleep returns nil. The sleep
 // does not end early if someone makes the task due earlier. The rules for the
 // name are those of Step. The duration d is at most 10 years. The error is
-// jobs.ErrStep for an invalid name or duration, jobs.ErrLost if the attempt
+// jobs.ErrInvalid for an invalid name or duration, jobs.ErrLost if the attempt
 // does not own the task any more, and the cause of ctx if ctx ends before the
 // sleep is stored. Outside of an attempt Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, name string, d time.Duration) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
@@ -87,7 +88,7 @@ func TestSleepReleasesSlot(t *testing.T) {
 		attempts, err := f.store.Attempts(f.Context(), id)
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "attempts", attempts, 3)
-		testkit.Equal(f.T, "attempts[0]: state", attempts[0].State, jobs.Snoozed)
+		testkit.Equal(f.T, "attempts[0]: state", attempts[0].State, taskspec.Snoozed)
 		testkit.Equal(f.T, "attempts[0]: counted", attempts[0].Counted, false)
 	})
 }
@@ -131,7 +132,7 @@ func TestAttemptMayHaveOtherStepsThanOneBefore(t *testing.T) {
 				}
 				for _, step := range list {
 					if err := step(ctx); err != nil {
-						testkit.ErrorIs(f.T, err, jobs.ErrStep)
+						testkit.ErrorIs(f.T, err, jobs.ErrInvalid)
 						return "", jobs.Cancel(err)
 					}
 				}

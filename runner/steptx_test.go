@@ -198,15 +198,15 @@ func TestStepsInTransactionsFollowRulesOfSteps(t *testing.T) {
 		testkit.NoError(t, tx.Rollback())
 		testkit.NoError(t, plain("d", 5))
 		testkit.NoError(t, plain("rolled back", 6))
-		testkit.ErrorIs(t, plain("b", 0), jobs.ErrStep, "twice")
+		testkit.ErrorIs(t, plain("b", 0), jobs.ErrInvalid, "twice")
 		for _, name := range []string{"a", "b", "d", ""} {
 			tx = begin(t, handle)
-			testkit.ErrorIs(t, in(tx, name, 0), jobs.ErrStep)
+			testkit.ErrorIs(t, in(tx, name, 0), jobs.ErrInvalid)
 			testkit.ErrorIs(t, tx.Commit(), sql.ErrTxDone)
 		}
 		tx = begin(t, handle)
 		testkit.NoError(t, in(tx, "e", 7))
-		testkit.ErrorIs(t, in(tx, "e", 7), jobs.ErrStep, "twice")
+		testkit.ErrorIs(t, in(tx, "e", 7), jobs.ErrInvalid, "twice")
 		testkit.ErrorIs(t, in(nil, "nil", 7), jobs.ErrInvalid)
 		testkit.ErrorIs(t, runner.FinishTx(ctx, nil, nil), jobs.ErrInvalid)
 		tx = begin(t, handle)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/runnertest"
@@ -78,7 +79,7 @@ func TestErrorThatPanicsFailsItsAttemptOnly(t *testing.T) {
 	errs := map[string]error{
 		"nil error":                       (*httpError)(nil),
 		"nil error in Fail":               jobs.Fail((*httpError)(nil)),
-		"nil AttemptError":                (*jobs.AttemptError)(nil),
+		"nil AttemptError":                (*taskspec.AttemptError)(nil),
 		"an error that can't be compared": badError{method: "RetryIn", fail: explode},
 	}
 	for _, method := range []string{"Error", "Unwrap", "Is", "As"} {

@@ -10,6 +10,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -82,7 +83,7 @@ func (p page) list(ids []int64) string {
 // stateCounts returns the numbers of tasks or attempts by state as text.
 func stateCounts(counts map[jobs.State]int) string {
 	var parts []string
-	for _, s := range append(jobs.States(), jobs.Snoozed, "deleted") {
+	for _, s := range append(taskspec.AllStates(), taskspec.Snoozed, "deleted") {
 		if counts[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%s %s", humanize.Count(int64(counts[s])), s))
 		}

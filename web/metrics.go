@@ -139,7 +139,7 @@ func (c *collection) tasks(queues []admin.QueueStatus) {
 	oldest := c.gauge("runner_oldest_pending_seconds", "How long the oldest pending task has been due; 0 if none is pending.")
 	paused := c.gauge("runner_queue_paused", "1 if the queue is paused.")
 	for _, q := range queues {
-		for _, s := range jobs.Unfinished() {
+		for _, s := range taskspec.Unfinished() {
 			tasks.add(float64(q.Counts[s]), "queue", q.Name, "state", string(s))
 		}
 

@@ -10,6 +10,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -186,7 +187,7 @@ func (h *handler) readStarted(ctx context.Context, filter jobs.Filter) (list []j
 		return nil, false, err
 	}
 
-	filter.States = jobs.Finished()
+	filter.States = taskspec.Finished()
 	ended, rest, err := db.Of(h.r).ListPart(ctx, filter, db.Part{Sort: db.ByEnd, Limit: maxRuns, Look: lookTasks})
 	list = append(list, ended...)
 	list = list[:min(len(list), maxRuns)]

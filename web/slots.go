@@ -10,6 +10,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -147,7 +148,7 @@ func (d *slotDrawing) x(t time.Time) float64 {
 // rect draws a bar. A bar of several attempts has the colour of a failed one if
 // there is one.
 func (d *slotDrawing) rect(b *slotBar) rect {
-	states, class := statesOf(b.runs), string(jobs.Snoozed)
+	states, class := statesOf(b.runs), string(taskspec.Snoozed)
 	for _, s := range []jobs.State{jobs.Cancelled, jobs.Completed, jobs.Running, jobs.Failed} {
 		if states[s] > 0 {
 			class = string(s)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -34,7 +35,7 @@ func sortOf(choice string, states []jobs.State) (order string, orders []string) 
 	switch {
 	case all(jobs.Scheduled, jobs.Retrying):
 		order, orders = sortByDue, []string{sortByDue, sortByID}
-	case all(jobs.Finished()...):
+	case all(taskspec.Finished()...):
 		if orders = []string{sortByEnd, sortByID}; all(jobs.Failed) {
 			order, orders = sortByEnd, []string{sortByEnd, sortByCause, sortByID}
 		}

@@ -80,7 +80,7 @@ var controls = group{
 		want("at the end", failedOnce, again)
 	},
 	"cancel in each state": func(s *store) {
-		for _, state := range jobs.States() {
+		for _, state := range taskspec.AllStates() {
 			id := s.inState(state)
 			before := s.get(id)
 			counted := s.counted()[jobs.Cancelled]
@@ -114,7 +114,7 @@ var controls = group{
 	"retry in each state": func(s *store) {
 		for _, in := range []time.Duration{0, time.Minute} {
 			s.exec(`DELETE FROM tasks`)
-			for _, state := range jobs.States() {
+			for _, state := range taskspec.AllStates() {
 				id := s.inState(state, jobs.ExpiresIn(24*time.Hour))
 				before := s.get(id)
 				s.sleep(time.Second)
@@ -184,7 +184,7 @@ var controls = group{
 		}
 	},
 	"delete in each state": func(s *store) {
-		for _, state := range jobs.States() {
+		for _, state := range taskspec.AllStates() {
 			id := s.inState(state)
 			m := s.apply(db.Delete(), id)[0]
 			got := s.get(id)

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 func editInEachState(s *store) {
-	for _, state := range jobs.States() {
+	for _, state := range taskspec.AllStates() {
 		if state == jobs.Blocked { // a task is blocked only if it waits for something, such as its resume; editMovesTasks tests such tasks
 			continue
 		}

@@ -17,7 +17,7 @@ import (
 func (s *store) oneOfEachState() map[jobs.State]int64 {
 	s.Helper()
 	all := map[jobs.State]int64{}
-	for _, state := range jobs.States() {
+	for _, state := range taskspec.AllStates() {
 		all[state] = s.inState(state, jobs.Queue("q."+string(state)), jobs.Label("l "+string(state)))
 		s.sleep(time.Minute)
 	}
@@ -74,7 +74,7 @@ var lists = group{
 	"each field of a filter selects tasks": func(s *store) {
 		all := s.oneOfEachState()
 		var every []int64
-		for _, state := range jobs.States() {
+		for _, state := range taskspec.AllStates() {
 			every = append(every, all[state])
 		}
 
@@ -89,8 +89,8 @@ var lists = group{
 			"state":  {jobs.Filter{States: []jobs.State{jobs.Retrying}}, []int64{all[jobs.Retrying]}},
 			"states": {jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Pending}},
 				[]int64{all[jobs.Pending], all[jobs.Completed]}},
-			"unfinished":     {jobs.Filter{States: jobs.Unfinished()}, every[:5]},
-			"finished":       {jobs.Filter{States: jobs.Finished()}, every[5:]},
+			"unfinished":     {jobs.Filter{States: taskspec.Unfinished()}, every[:5]},
+			"finished":       {jobs.Filter{States: taskspec.Finished()}, every[5:]},
 			"queues":         {jobs.Filter{Queues: []string{"q.failed", "q.pending"}}, []int64{all[jobs.Pending], all[jobs.Failed]}},
 			"jobs":           {jobs.Filter{Jobs: []string{"control.failed", "control"}}, []int64{all[jobs.Failed]}},
 			"label":          {jobs.Filter{Label: "l failed"}, []int64{all[jobs.Failed]}},
@@ -193,8 +193,8 @@ var lists = group{
 	},
 	"the newest tasks come first unless OldestFirst is set": func(s *store) {
 		s.oneOfEachState()
-		for _, f := range []jobs.Filter{{}, {States: []jobs.State{jobs.Pending, jobs.Failed}}, {States: jobs.Finished()},
-			{States: jobs.Unfinished()}, {IDs: []int64{3, 1, 2}}} {
+		for _, f := range []jobs.Filter{{}, {States: []jobs.State{jobs.Pending, jobs.Failed}}, {States: taskspec.Finished()},
+			{States: taskspec.Unfinished()}, {IDs: []int64{3, 1, 2}}} {
 			oldest := s.list(f)
 			newest := must(s.IDs(s.Context(), f))(s)
 			slices.Reverse(newest)

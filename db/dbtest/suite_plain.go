@@ -23,13 +23,13 @@ var plains = group{
 		s.now = time.Now() // the view sets the default due time with SQLite's clock
 		got := s.claimOnly(s.worker())
 		argv, err := taskspec.Argv(got.Args)
-		if err != nil || len(argv) != 2 || got.Queue != jobs.DefaultQueue || got.Priority != taskspec.DefaultPriority ||
+		if err != nil || len(argv) != 2 || got.Queue != jobs.NewSpec("").Queue || got.Priority != taskspec.DefaultPriority ||
 			got.MaxLosses != jobs.NewSpec("").MaxLosses ||
 			got.KillAfter != jobs.NewSpec("").KillAfter || got.Backoff != jobs.NewSpec("").Backoff ||
 			got.OutputLimit != jobs.NewSpec("").OutputLimit || got.MaxAttempts != 3 {
 			s.Errorf("got task %+v, arguments %q and error %v; want two arguments, queue %v, priority %v, max losses %v, kill after %v, "+
 				"backoff %v, output limit %v, max attempts 3",
-				got, argv, err, jobs.DefaultQueue, taskspec.DefaultPriority, jobs.NewSpec("").MaxLosses, jobs.NewSpec("").KillAfter,
+				got, argv, err, jobs.NewSpec("").Queue, taskspec.DefaultPriority, jobs.NewSpec("").MaxLosses, jobs.NewSpec("").KillAfter,
 				jobs.NewSpec("").Backoff, jobs.NewSpec("").OutputLimit)
 		}
 	},

@@ -48,7 +48,7 @@ func (s *store) actions() map[string]db.Action {
 var transactions = group{
 	"an action in a transaction does what the action does alone": func(s *store) {
 		for name := range s.actions() {
-			for _, state := range jobs.States() {
+			for _, state := range taskspec.AllStates() {
 				s.exec(`DELETE FROM tasks`)
 				first, second := s.inState(state), s.inState(state)
 				if name == "resume" {

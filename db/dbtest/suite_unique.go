@@ -290,7 +290,7 @@ var uniques = group{
 		s.exec(`INSERT INTO enqueue (job, unique_key, unique_for, input) VALUES ('f', 'a', 3600000, 'x'),
 			('f', 'a', 3600000, 'x'), ('f', 'b', NULL, 'x')`)
 		s.exec(`INSERT INTO enqueue (job, unique_key, unique_states) VALUES ('f', 'c', 'cancelled,failed')`)
-		tasks := must(s.List(s.Context(), jobs.Filter{States: jobs.Unfinished(), OldestFirst: true}))(s)
+		tasks := must(s.List(s.Context(), jobs.Filter{States: taskspec.Unfinished(), OldestFirst: true}))(s)
 		if len(tasks) != 3 || tasks[0].Unique.For != time.Hour || tasks[1].InputBytes != 1 ||
 			!slices.Equal(tasks[2].Unique.States, []jobs.State{jobs.Cancelled, jobs.Failed}) {
 			s.Fatalf("got %+v, want tasks with the keys a, b and c", tasks)

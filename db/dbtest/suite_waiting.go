@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -58,7 +59,7 @@ func (s *store) wantNoTaskPauses() {
 }
 
 func pauseInEachState(s *store) {
-	for _, state := range jobs.States() {
+	for _, state := range taskspec.AllStates() {
 		id := s.inState(state)
 		before := s.get(id)
 		got, want := s.pauseTasks(id)[0], jobs.ActionResult{ID: id, State: state}

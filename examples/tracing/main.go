@@ -85,7 +85,8 @@ func run(ctx context.Context) (err error) {
 		if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
 			return err
 		}
-		left, _, err := r.Count(ctx, jobs.Filter{States: jobs.Unfinished()})
+		left, _, err := r.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Running,
+			jobs.Retrying}})
 		if err != nil || left == 0 {
 			return err
 		}

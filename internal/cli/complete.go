@@ -113,7 +113,7 @@ func optionNames(list []*Option) (names []suggestion) {
 func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []suggestion) {
 	switch {
 	case o.name == "state":
-		for _, state := range jobs.States() {
+		for _, state := range taskspec.AllStates() {
 			values = append(values, suggestion{Word: string(state)})
 		}
 		return append(values, suggestion{"unfinished", "any of the first five"}, suggestion{"finished", "any of the last three"})
@@ -152,7 +152,7 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 		read = scheduleSuggestions
 	case "show", "logs", "list":
 	case "wait":
-		f.States = jobs.Unfinished()
+		f.States = taskspec.Unfinished()
 	case "edit":
 		f, _ = search.VerbPause.Filter(f)
 	case "cancel", "retry", "delete", "pause", "resume":

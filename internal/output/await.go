@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -95,7 +96,7 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, polled func(),
 func readEnded(ctx context.Context, r *runner.Runner, ids []int64) (ended []jobs.Task, err error) {
 	existing, err := db.Of(r).IDs(ctx, jobs.Filter{IDs: ids, OldestFirst: true})
 	if err == nil && len(existing) > 0 { // a filter without ids selects all tasks
-		ended, err = r.List(ctx, jobs.Filter{IDs: existing, States: jobs.Finished()})
+		ended, err = r.List(ctx, jobs.Filter{IDs: existing, States: taskspec.Finished()})
 	}
 	if err != nil {
 		return nil, err

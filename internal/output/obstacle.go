@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -51,7 +52,7 @@ func (o *Obstacles) due() bool { return o != nil && !time.Now().Before(o.next) }
 // error.
 func (o *Obstacles) look(ctx context.Context, again bool) {
 	o.next = time.Now().Add(lookEvery)
-	left, err := o.r.List(ctx, jobs.Filter{IDs: o.ids, States: jobs.Unfinished(), Limit: 1, OldestFirst: true})
+	left, err := o.r.List(ctx, jobs.Filter{IDs: o.ids, States: taskspec.Unfinished(), Limit: 1, OldestFirst: true})
 	if err != nil || len(left) == 0 {
 		return
 	}

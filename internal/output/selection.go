@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -80,7 +81,7 @@ func (o Selection) matches(ctx context.Context, r *runner.Runner) ([]int64, erro
 	}
 
 	var ids []int64
-	for _, states := range [][]jobs.State{jobs.Finished(), jobs.Unfinished()} {
+	for _, states := range [][]jobs.State{taskspec.Finished(), taskspec.Unfinished()} {
 		f := o.Filter
 		if len(f.States) > 0 {
 			states = slices.DeleteFunc(states, func(s jobs.State) bool { return !slices.Contains(f.States, s) })
@@ -174,7 +175,7 @@ func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time
 	var tasks []jobs.Task
 	filters := []jobs.Filter{o.Filter, o.Filter}
 	filters[0].States = []jobs.State{jobs.Running}
-	filters[1].States, filters[1].Since = jobs.Finished(), since
+	filters[1].States, filters[1].Since = taskspec.Finished(), since
 	if len(known) > 0 {
 		filters = append(filters, jobs.Filter{IDs: known})
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -23,7 +24,7 @@ type Tasks struct {
 // too, because they affect the exit status.
 func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err error) {
 	if len(f.IDs) == 0 {
-		states := jobs.Unfinished()
+		states := taskspec.Unfinished()
 		switch {
 		case f.Batch != 0 && len(f.States) == 0:
 			states = append(states, jobs.Failed, jobs.Cancelled)

@@ -232,16 +232,16 @@ func ParseStates(text string) ([]jobs.State, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		switch word = strings.TrimSpace(word); {
 		case word == "unfinished":
-			list = append(list, jobs.Unfinished()...)
+			list = append(list, taskspec.Unfinished()...)
 		case word == "finished":
-			list = append(list, jobs.Finished()...)
-		case slices.Contains(jobs.States(), jobs.State(word)):
+			list = append(list, taskspec.Finished()...)
+		case slices.Contains(taskspec.AllStates(), jobs.State(word)):
 			list = append(list, jobs.State(word))
 		default:
 			if near := humanize.Nearest(word, stateWords()); near != "" {
 				return nil, fmt.Errorf("unknown state %q; did you mean %s?", word, near)
 			}
-			return nil, fmt.Errorf("unknown state %q (%s, unfinished or finished)", word, join(jobs.States()))
+			return nil, fmt.Errorf("unknown state %q (%s, unfinished or finished)", word, join(taskspec.AllStates()))
 		}
 	}
 
@@ -252,7 +252,7 @@ func ParseStates(text string) ([]jobs.State, error) {
 // stateWords returns all words that ParseStates accepts.
 func stateWords() []string {
 	words := []string{"unfinished", "finished"}
-	for _, s := range jobs.States() {
+	for _, s := range taskspec.AllStates() {
 		words = append(words, string(s))
 	}
 	return words

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/test/testkit"
 )
@@ -92,7 +93,7 @@ func TestFilterIsSameAfterWritingAndParsing(t *testing.T) {
 			}
 			f.Metadata[key] = text.Draw(t, "text")
 		}
-		for _, s := range jobs.States() {
+		for _, s := range taskspec.AllStates() {
 			if rapid.Bool().Draw(t, string(s)) {
 				f.States = append(f.States, s)
 			}
@@ -135,7 +136,7 @@ func TestVerbSelectsStatesItAppliesTo(t *testing.T) {
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed}}, nil, false},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Running, jobs.Pending}}, nil, false}, // a task in these states cannot be retried
 		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true},                                   // a filter with ids is not changed
-		{VerbCancel, jobs.Filter{}, jobs.Unfinished(), true},
+		{VerbCancel, jobs.Filter{}, taskspec.Unfinished(), true},
 		{VerbCancel, jobs.Filter{States: []jobs.State{jobs.Failed}}, nil, false},
 		{VerbDelete, jobs.Filter{States: []jobs.State{jobs.Failed, jobs.Pending}}, []jobs.State{jobs.Failed}, true},
 	} {
@@ -154,7 +155,7 @@ func TestParseStates(t *testing.T) {
 		"finished":                 {jobs.Cancelled, jobs.Completed, jobs.Failed},
 		"unfinished":               {jobs.Blocked, jobs.Pending, jobs.Retrying, jobs.Running, jobs.Scheduled},
 		"finished,cancelled":       {jobs.Cancelled, jobs.Completed, jobs.Failed},
-		"unfinished,finished":      slices.Sorted(slices.Values(jobs.States())),
+		"unfinished,finished":      slices.Sorted(slices.Values(taskspec.AllStates())),
 		" scheduled ,\tretrying  ": {jobs.Retrying, jobs.Scheduled},
 	} {
 		if got, err := ParseStates(text); err != nil || !slices.Equal(got, want) {
@@ -167,7 +168,7 @@ func TestParseStates(t *testing.T) {
 			t.Errorf("ParseStates(%q) = %v, %v, want an error", text, got, err)
 			continue
 		}
-		for _, s := range jobs.States() {
+		for _, s := range taskspec.AllStates() {
 			if !strings.Contains(err.Error(), string(s)) {
 				t.Errorf("%q: got error %v, want one that offers %s", text, err, s)
 			}

@@ -3,6 +3,7 @@ package search
 import (
 	"slices"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -29,9 +30,9 @@ var waiting = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retr
 func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	switch verb {
 	case VerbCancel:
-		return limitStates(f, jobs.Unfinished(), jobs.Unfinished())
+		return limitStates(f, taskspec.Unfinished(), taskspec.Unfinished())
 	case VerbDelete:
-		return limitStates(f, jobs.Finished(), jobs.Finished())
+		return limitStates(f, taskspec.Finished(), taskspec.Finished())
 	case VerbPause, VerbFirst:
 		return limitStates(f, waiting, waiting)
 	case VerbResume:

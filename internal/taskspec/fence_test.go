@@ -10,7 +10,7 @@ import (
 
 func TestOwnedNeedsRunningGenerationAndNoCancelRequest(t *testing.T) {
 	requested := time.Now()
-	for _, state := range jobs.States() {
+	for _, state := range AllStates() {
 		for generation := int64(6); generation <= 8; generation++ {
 			for _, cancel := range []time.Time{{}, requested} {
 				err := CheckOwner(jobs.Task{ID: 1, State: state, GenerationID: 7, CancelRequestedAt: cancel}, generation)

@@ -62,7 +62,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		}
 		return restart(jobs.Pending, 0)
 	case o.snooze != nil && o.Reason == "": // a reason such as timeout has precedence over the snooze
-		c.AttemptState, c.Counted = jobs.Snoozed, false
+		c.AttemptState, c.Counted = Snoozed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		return restart(jobs.Scheduled, *o.snooze)
 	case o.Reason == jobs.ReasonCancelled:

@@ -114,10 +114,10 @@ func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 	if c.Losses < task.Losses || c.Losses > task.MaxLosses+1 || !c.State.Finished() && c.Losses > task.MaxLosses {
 		wrong("got %d losses; want %d or more, and at most %d if the task is unfinished", c.Losses, task.Losses, task.MaxLosses)
 	}
-	if !slices.Contains([]jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled, jobs.Snoozed}, c.AttemptState) {
+	if !slices.Contains([]jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled, Snoozed}, c.AttemptState) {
 		wrong("got attempt state %q, want completed, failed, cancelled or snoozed", c.AttemptState)
 	}
-	if want := o.Reason != jobs.ReasonLost && o.Reason != jobs.ReasonShutdown && c.AttemptState != jobs.Snoozed; c.Counted != want ||
+	if want := o.Reason != jobs.ReasonLost && o.Reason != jobs.ReasonShutdown && c.AttemptState != Snoozed; c.Counted != want ||
 		c.Counted != (c.Attempt == task.Attempt) {
 		wrong("got attempt %d, counted: %v; want counted: %v, and the attempt unchanged only if it is counted", c.Attempt, c.Counted, want)
 	}

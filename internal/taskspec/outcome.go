@@ -45,6 +45,17 @@ func Failing(reason jobs.Reason) bool {
 	return reason != "" && reason != jobs.ReasonCancelled && reason != jobs.ReasonShutdown && reason != jobs.ReasonLost
 }
 
+// AttemptError is an error with a reason. The handler of commands returns it.
+// Any other error has the reason ReasonError.
+type AttemptError struct {
+	Reason   jobs.Reason
+	ExitCode *int // exit status of a command; nil if it was killed by a signal
+	Signal   int  // signal that killed the command; 0 if none did
+	Msg      string
+}
+
+func (e *AttemptError) Error() string { return e.Msg }
+
 // OutcomeOf returns the Outcome of what a handler has returned. Other errors
 // may wrap those of RetryIn, Snooze, Fail, Cancel and AttemptError. An attempt
 // with an invalid result, which is dropped, is not a success.
@@ -71,7 +82,7 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 // may panic.
 func (o *Outcome) setError(err error) {
 	o.Reason, o.Error = jobs.ReasonError, CutError(err.Error())
-	if attempt, ok := errors.AsType[*jobs.AttemptError](err); ok {
+	if attempt, ok := errors.AsType[*AttemptError](err); ok {
 		o.ExitCode, o.Signal = attempt.ExitCode, attempt.Signal
 		if slices.Contains(attemptReasons, attempt.Reason) {
 			o.Reason = attempt.Reason

@@ -33,7 +33,7 @@ func TestOutcomeOfUnwrapsErrors(t *testing.T) {
 		if o := OutcomeOf(nil, wrap(jobs.Cancel(cause))); o.Reason != jobs.ReasonCancelled || !strings.Contains(o.Error, "no route") {
 			t.Errorf(`Cancel: got %+v, want reason %q and an error with "no route"`, o, jobs.ReasonCancelled)
 		}
-		exited := &jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &code, Msg: "exit status 3"}
+		exited := &AttemptError{Reason: jobs.ReasonExit, ExitCode: &code, Msg: "exit status 3"}
 		if o := OutcomeOf(nil, wrap(exited)); o.Reason != jobs.ReasonExit ||
 			o.ExitCode == nil || *o.ExitCode != 3 {
 			t.Errorf("AttemptError: got %+v, want reason %q and exit code 3", o, jobs.ReasonExit)
@@ -56,7 +56,7 @@ func TestOutcomeOfResultWithAndWithoutError(t *testing.T) {
 }
 
 func TestErrorWithoutTextFailsTask(t *testing.T) {
-	for _, err := range []error{&jobs.AttemptError{}, &jobs.AttemptError{Msg: "x"}, errors.New(""), jobs.RetryIn(0, &jobs.AttemptError{})} {
+	for _, err := range []error{&AttemptError{}, &AttemptError{Msg: "x"}, errors.New(""), jobs.RetryIn(0, &AttemptError{})} {
 		o := OutcomeOf(nil, err)
 		if c := Next(jobs.Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != jobs.Failed || c.Reason != jobs.ReasonError {
 			t.Errorf("%#v: got state %s (%s), want %s (%s)", err, c.State, c.Reason, jobs.Failed, jobs.ReasonError)
@@ -88,7 +88,7 @@ func TestOutcomeOfReplacesNegativeDelaysAndMissingCauses(t *testing.T) {
 		t.Errorf("Snooze: got delay %v and reason %q, want an error", o.snooze, o.Reason)
 	}
 	for _, reason := range []jobs.Reason{"weird", jobs.ReasonLost, jobs.ReasonShutdown, jobs.ReasonExpired} {
-		if o := OutcomeOf(nil, &jobs.AttemptError{Reason: reason}); o.Reason != jobs.ReasonError {
+		if o := OutcomeOf(nil, &AttemptError{Reason: reason}); o.Reason != jobs.ReasonError {
 			t.Errorf("AttemptError with the reason %s: got %q, want %q", reason, o.Reason, jobs.ReasonError)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/runnertest"
@@ -202,7 +203,7 @@ func TestCommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	keys := map[string][]jobs.Option{
 		"a key for a day":         {jobs.UniqueWith("welcome", jobs.UniqueOptions{For: day})},
 		"a key of the arguments":  {jobs.UniqueWith("", jobs.UniqueOptions{Args: true, For: day})},
-		"a key of finished tasks": {jobs.UniqueWith("welcome", jobs.UniqueOptions{States: jobs.Finished()})},
+		"a key of finished tasks": {jobs.UniqueWith("welcome", jobs.UniqueOptions{States: taskspec.Finished()})},
 	}
 	for key, options := range keys {
 		for way, enqueue := range enqueueWays {

@@ -72,6 +72,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/internal/engine"
@@ -314,7 +315,7 @@ type Function[In any] interface {
 // first.
 func Enqueued[In any](t testing.TB, r *runner.Runner, f Function[In]) []In {
 	t.Helper()
-	tasks, err := r.List(t.Context(), jobs.Filter{Jobs: []string{f.Job()}, States: jobs.Unfinished(), OldestFirst: true})
+	tasks, err := r.List(t.Context(), jobs.Filter{Jobs: []string{f.Job()}, States: taskspec.Unfinished(), OldestFirst: true})
 	if err != nil {
 		t.Fatalf("runnertest: Enqueued: %v", err)
 	}

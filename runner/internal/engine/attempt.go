@@ -115,7 +115,7 @@ func (a *attempt) begin() {
 				panicked = usercode.Recovered(v)
 			}
 			if panicked != nil {
-				result, err = nil, &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: panicked.Error()}
+				result, err = nil, &taskspec.AttemptError{Reason: jobs.ReasonPanic, Msg: panicked.Error()}
 			}
 			a.end(now().Sub(began), result, err)
 		}()

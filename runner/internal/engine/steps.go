@@ -80,7 +80,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 		return wait(ctx, d)
 	}
 	if d > taskspec.MaxDelay {
-		return fmt.Errorf("%w: sleep %q of %v is too long: at most %v", jobs.ErrStep, name, d, taskspec.MaxDelay)
+		return StepError(nil, "sleep %q of %v is too long: at most %v", name, d, taskspec.MaxDelay)
 	}
 
 	s := &a.steps
@@ -110,10 +110,15 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return nil
 }
 
+// StepError is the error of an invalid step.
+func StepError(cause error, format string, args ...any) error {
+	return &jobs.Error{Kind: jobs.ErrInvalid, Code: "step", What: "step: " + fmt.Sprintf(format, args...), Err: cause}
+}
+
 // errConcurrent is the error of a step that begins before another step has
 // ended.
 func errConcurrent(name string) error {
-	return fmt.Errorf("%w: %q began before another step ended: steps cannot be nested or concurrent", jobs.ErrStep, name)
+	return StepError(nil, "%q began before another step ended: steps cannot be nested or concurrent", name)
 }
 
 // storedStep returns the stored record of a step or sleep. It returns false if
@@ -136,14 +141,14 @@ func (a *attempt) storedStep(ctx context.Context, tx *sql.Tx, name string, sleep
 	var err error
 	switch {
 	case name == "" || len(name) > taskspec.MaxText || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		err = fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name, taskspec.MaxText)
+		err = StepError(nil, "invalid name %q; use 1 to %d bytes of UTF-8 without control characters", name, taskspec.MaxText)
 	case s.passed[name] || ok && step.GenerationID == a.task.GenerationID:
-		err = fmt.Errorf("%w: %s %q comes twice: each needs a name of its own", jobs.ErrStep, kindOfStep(step.Slept()), name)
+		err = StepError(nil, "%s %q comes twice: each needs a name of its own", kindOfStep(step.Slept()), name)
 	case ok && step.Slept() != sleep:
-		err = fmt.Errorf("%w: %q is a %s, and was a %s in an earlier attempt: use another name", jobs.ErrStep, name, kindOfStep(sleep),
+		err = StepError(nil, "%q is a %s, and was a %s in an earlier attempt: use another name", name, kindOfStep(sleep),
 			kindOfStep(step.Slept()))
 	case !ok && len(s.stored) >= taskspec.MaxSteps:
-		err = fmt.Errorf("%w: %q is one too many: at most %d in a task", jobs.ErrStep, name, taskspec.MaxSteps)
+		err = StepError(nil, "%q is one too many: at most %d in a task", name, taskspec.MaxSteps)
 	}
 
 	return step, ok, err

@@ -77,7 +77,7 @@ func (e *NotStartedError) Unwrap() error { return e.Err }
 // startError returns the error of an attempt whose command could not be started
 // because of the task itself.
 func startError(code int, format string, args ...any) error {
-	return &jobs.AttemptError{Reason: jobs.ReasonStart, ExitCode: &code, Msg: fmt.Sprintf(format, args...)}
+	return &taskspec.AttemptError{Reason: jobs.ReasonStart, ExitCode: &code, Msg: fmt.Sprintf(format, args...)}
 }
 
 // Run runs the command and returns its result.
@@ -289,13 +289,13 @@ func (c *Command) outcome(exit supervisor.Exit) (json.RawMessage, error) {
 	case ok && err == nil && !stopped:
 		return result, nil
 	case ok && err != nil:
-		return nil, &jobs.AttemptError{Reason: jobs.ReasonError, ExitCode: &exit.Code, Msg: err.Error()}
+		return nil, &taskspec.AttemptError{Reason: jobs.ReasonError, ExitCode: &exit.Code, Msg: err.Error()}
 	case err != nil:
 		result = nil
 	}
 
 	if exit.OutOfMemory && !stopped {
-		return result, &jobs.AttemptError{Reason: jobs.ReasonMemory, Signal: exit.Signal,
+		return result, &taskspec.AttemptError{Reason: jobs.ReasonMemory, Signal: exit.Signal,
 			Msg: "killed because it used more memory than " + humanize.ExactSize(c.Task.Memory)}
 	}
 
@@ -305,9 +305,9 @@ func (c *Command) outcome(exit supervisor.Exit) (json.RawMessage, error) {
 // exitError returns the error of an exit status other than 0, or of a signal.
 func exitError(exit supervisor.Exit) error {
 	if exit.Signal != 0 {
-		return &jobs.AttemptError{Reason: jobs.ReasonSignal, Signal: exit.Signal, Msg: "killed by signal " + strconv.Itoa(exit.Signal)}
+		return &taskspec.AttemptError{Reason: jobs.ReasonSignal, Signal: exit.Signal, Msg: "killed by signal " + strconv.Itoa(exit.Signal)}
 	}
-	return &jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &exit.Code, Msg: "exit status " + strconv.Itoa(exit.Code)}
+	return &taskspec.AttemptError{Reason: jobs.ReasonExit, ExitCode: &exit.Code, Msg: "exit status " + strconv.Itoa(exit.Code)}
 }
 
 // now returns the current time. This package reads the clock nowhere else.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -56,7 +57,7 @@ Only ` + "`internal/taskspec/next.go`" + ` decides which state follows from the 
 func TestStatesAreDocumented(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(statesHead)
-	for _, from := range jobs.States() {
+	for _, from := range taskspec.AllStates() {
 		var verbs []string
 		to := map[string][]string{}
 		for _, m := range moves {
