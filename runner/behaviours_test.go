@@ -327,3 +327,28 @@ func TestScheduleIsRemovedWhileWorkerRuns(t *testing.T) {
 		testkit.Equal(t, "runs", *ran, []string{"01:00", "02:00"})
 	})
 }
+
+func TestSlowConsumerLosesNothingAndDelaysNoTask(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(bulk.Handler(func(context.Context, int) error { return nil }))
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		var consumed []int64
+		go func() {
+			done <- r.ConsumeFinished(ctx, "slow", func(_ context.Context, task jobs.Task) error {
+				time.Sleep(time.Hour)
+				consumed = append(consumed, task.ID)
+				return nil
+			})
+		}()
+		runnertest.Advance(t, time.Second)
+		began := time.Now()
+		ids := enqueueNumbers(t, r, 3)
+		runnertest.RunDue(t, r)
+		testkit.Between(t, "time that the tasks took", time.Since(began), 0, time.Minute)
+		runnertest.Advance(t, 4*time.Hour)
+		stop()
+		testkit.ErrorIs(t, <-done, context.Canceled)
+		testkit.Equal(t, "consumed tasks", consumed, ids)
+	})
+}

@@ -39,7 +39,7 @@ func TestBehavioursHaveTests(t *testing.T) {
 			}
 		}
 	}
-	want := fmt.Sprintf("Of %d behaviours, %d are the same, %d are better, %d differ and %d are missing.", rows, verdicts["same"],
+	want := fmt.Sprintf("Of %d behaviours, the same: %d, better: %d, different: %d, missing: %d.", rows, verdicts["same"],
 		verdicts["better"], verdicts["differs"], verdicts["missing"])
 	if rows != 96 || !strings.Contains(text, want) {
 		t.Errorf("%s: got no sentence %q with 96 behaviours, want it", page, want)
