@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/runner/internal/usercode"
-	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
 
