@@ -20,7 +20,9 @@ import (
 //     call of notify. A call may come without a commit.
 //   - An event only says that a process has written to the WAL. The commit
 //     becomes visible after that, so the watch checks several times after an
-//     event. It also checks once a second, in case an event was lost.
+//     event. It also checks regularly, in case an event was lost: once a second
+//     until the first event has shown that this filesystem has events, then
+//     every five seconds.
 //   - The watch never opens the database file or the WAL, because closing them
 //     would drop the locks of this process.
 //
@@ -88,29 +90,29 @@ type watch struct {
 }
 
 // The event comes when a process writes to the WAL, and its commit becomes
-// visible a little later: after an fsync on a busy disk, tens or hundreds of
-// milliseconds. So the checks after an event go on for a while, and the time
-// since the event doubles from one to the next. Only the pauses count as time:
-// a busy computer delays the check as much as the commit.
+// visible a little later: after an fsync on a busy disk, hundreds of
+// milliseconds. So the time since the event doubles from one check to the next,
+// until it reaches the regular interval. Only the pauses count as time: a busy
+// computer delays the check as much as the commit.
 const (
-	eventSpan  = 320 * time.Millisecond
+	sureEvery  = 5 * time.Second        // regular interval after the first event
 	eventPause = 250 * time.Microsecond // before the second check; the first one follows the event at once
 	foundPause = time.Millisecond       // after a check that has found a commit, which may be an earlier one
 )
 
 func (w *watch) run(ctx context.Context, events, quit <-chan struct{}) {
-	waited := eventSpan        // since the last event
+	waited := w.every          // since the last event
 	var shortest time.Duration // pause
 	for {
 		pause := w.every
-		if waited < eventSpan {
-			pause = max(waited, shortest)
+		if waited < w.every {
+			pause = min(max(waited, shortest), w.every)
 		}
 
 		event, ok := w.sleep(ctx, pause, events, quit)
 		waited += min(pause, time.Since(w.checkedAt)) // less than the pause if paceChanged has ended it
 		if event {
-			waited, shortest = 0, eventPause
+			waited, shortest, w.every = 0, eventPause, sureEvery
 		}
 		if rest := slowPace - time.Since(w.checkedAt); ok && rest > 0 && w.db.slow.Load() {
 			_, ok = w.sleep(ctx, rest, nil, quit)
