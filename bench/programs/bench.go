@@ -27,24 +27,32 @@ func build(ctx context.Context, dir, library string) (*figures, error) {
 	for _, program := range []string{"mail", "photos", "collector"} {
 		binary := filepath.Join(dir, program+"-"+library)
 		source := "./" + program + "/" + library
-		command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", binary, source)
-		command.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := command.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build %s: %w: %s", source, err, out)
-		}
-
-		info, err := os.Stat(binary)
-		if err != nil {
+		var err error
+		if f.binary[program], err = compile(ctx, binary, source); err != nil {
 			return nil, err
 		}
-
-		f.binary[program] = int(info.Size())
 		if f.lines[program], err = countLines(source + "/main.go"); err != nil {
 			return nil, err
 		}
 	}
 
 	return f, nil
+}
+
+// compile builds a stripped program, and returns its size in bytes.
+func compile(ctx context.Context, binary, source string) (int, error) {
+	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", binary, source)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := command.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("build %s: %w: %s", source, err, out)
+	}
+
+	info, err := os.Stat(binary)
+	if err != nil {
+		return 0, err
+	}
+
+	return int(info.Size()), nil
 }
 
 // bench runs one program of one library in a directory of its own.

@@ -10,6 +10,7 @@ require (
 	github.com/mikestefanello/backlite v0.6.0
 	github.com/riverqueue/river v0.49.0
 	github.com/riverqueue/river/riverdriver/riversqlite v0.49.0
+	maragu.dev/goqite v0.4.0
 	modernc.org/sqlite v1.61.1
 )
 

@@ -20,7 +20,8 @@ import (
 
 var (
 	libraries = []string{"runner", "river", "backlite", "asynq"}
-	titles    = map[string]string{"runner": "runner", "river": "River 0.49", "backlite": "backlite 0.6", "asynq": "asynq 0.26"}
+	titles    = map[string]string{"runner": "runner", "river": "River 0.49", "backlite": "backlite 0.6", "goqite": "goqite 0.4",
+		"asynq": "asynq 0.26"}
 )
 
 // sizes say how much work the measured programs do.
@@ -47,6 +48,7 @@ type figures struct {
 func main() {
 	short := flag.Bool("short", false, "small sizes, only to check the programs")
 	toPage := flag.Bool("write", false, "also write the table into docs/comparison.md")
+	small := flag.Bool("small", false, "measure only the footprint of the smallest programs: a minute")
 	flag.Parse()
 	if *short && *toPage {
 		log.Fatal("-write needs the sizes of the page, so it excludes -short")
@@ -59,6 +61,15 @@ func main() {
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+
+	if *small {
+		all, err := measureSmall(ctx, 20, 30*time.Second)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Print(smallTable(all))
+		return
+	}
 
 	all, err := compare(ctx, s, libraries)
 	if err != nil {

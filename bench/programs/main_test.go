@@ -20,6 +20,18 @@ func TestProgramsDoSame(t *testing.T) {
 	}
 }
 
+func TestSmallestProgramsRunTheirJob(t *testing.T) {
+	all, err := measureSmall(t.Context(), 2, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range all {
+		if f.rss == 0 || f.start <= 0 || f.binary < all[0].binary {
+			t.Errorf("%s: got %+v, want figures", smallest[i], f)
+		}
+	}
+}
+
 // TestPageHasRowsOfProgram checks that the table in the docs has the column
 // titles and row labels that this program prints.
 func TestPageHasRowsOfProgram(t *testing.T) {

@@ -51,7 +51,8 @@ func checkAfterEvent(t *testing.T, late time.Duration) {
 	writer.MustExec("INSERT INTO t VALUES (1)")
 	events <- struct{}{} // this is the only event: the commits in the loop below cause none
 	<-notices            // the watch has found the commit of the INSERT above
-	for _, delay := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond, 3 * time.Second, time.Minute} {
+	delays := []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond, 3 * time.Second, time.Minute}
+	for _, delay := range delays {
 		time.Sleep(delay)
 		writer.MustExec("INSERT INTO t VALUES (2)")
 		committed := time.Now()
