@@ -163,7 +163,7 @@ func (o *pauseOptions) read(c *cli.Context, a *cli.App) error {
 func (o *pauseOptions) pause(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.queues == nil {
 		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
-			return ui.PauseTasks(ctx, r, ids, o.reason)
+			return r.Pause(ctx, ids, runner.PauseOptions{Reason: o.reason})
 		})
 	}
 
@@ -190,9 +190,7 @@ func (o *pauseOptions) resume(ctx context.Context, r *runner.Runner, p *ui.Print
 	case o.deletion:
 		return admin.ResumeQueues(ctx, r, admin.DeletionPause)
 	case o.queues == nil:
-		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
-			return ui.ResumeTasks(ctx, r, ids)
-		})
+		return o.tasks.ChangeWaiting(ctx, r, p, r.Resume)
 	}
 
 	if err := admin.ResumeQueues(ctx, r, o.queues...); err != nil {

@@ -192,7 +192,12 @@ func writeCalls() map[string]contextCall {
 		"RemoveSchedule": func(ctx context.Context, r *runner.Runner) error {
 			return r.RemoveSchedule(ctx, "morning")
 		},
-		"Resume":         func(ctx context.Context, r *runner.Runner) error { return admin.ResumeQueues(ctx, r, "paused") },
+		"Pause": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.Pause(ctx, one, runner.PauseOptions{})
+			return err
+		},
+		"Resume":         func(ctx context.Context, r *runner.Runner) error { _, err := r.Resume(ctx, one); return err },
+		"ResumeQueues":   func(ctx context.Context, r *runner.Runner) error { return admin.ResumeQueues(ctx, r, "paused") },
 		"ResumeSchedule": func(ctx context.Context, r *runner.Runner) error { return r.ResumeSchedule(ctx, "morning") },
 		"Retry": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.Retry(ctx, one, runner.RetryOptions{})

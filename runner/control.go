@@ -22,9 +22,7 @@ type CancelOptions struct {
 // a running task has the state running; call Await to wait for its end. Cancel
 // does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
-	results, err := r.store.Apply(ctx, ids, r.cancelAction(options))
-	r.store.Notify()
-	return results, err
+	return r.apply(ctx, ids, r.cancelAction(options))
 }
 
 func (r *Runner) cancelAction(options CancelOptions) db.Action {
@@ -63,6 +61,32 @@ func (r *Runner) retry(options RetryOptions, apply func(db.Action) ([]ActionResu
 
 	at := now()
 	results, err := apply(db.Retry(at.Add(options.In), at, options.Dependents))
+	r.store.Notify()
+	return results, err
+}
+
+// PauseOptions are the options of Pause.
+type PauseOptions struct {
+	Reason string // text for people, such as the page of the task; at most 8 KiB, the rest is cut
+}
+
+// Pause keeps waiting tasks from starting until Resume. A paused task is
+// blocked. It gives up its lane, but keeps its unique key. It can still expire,
+// and is still cancelled if a task that it depends on doesn't complete. Pause
+// doesn't change tasks that run or have finished; their results don't have Done
+// set. If a task is paused already, its first pause stays.
+func (r *Runner) Pause(ctx context.Context, ids []int64, options PauseOptions) ([]ActionResult, error) {
+	return r.apply(ctx, ids, db.PauseTask(db.CurrentUser(), options.Reason, now()))
+}
+
+// Resume ends the pause of tasks. A resumed task starts under the same
+// conditions as a new task. Resume doesn't change tasks that aren't paused.
+func (r *Runner) Resume(ctx context.Context, ids []int64) ([]ActionResult, error) {
+	return r.apply(ctx, ids, db.ResumeTask(db.CurrentUser(), now()))
+}
+
+func (r *Runner) apply(ctx context.Context, ids []int64, act db.Action) ([]ActionResult, error) {
+	results, err := r.store.Apply(ctx, ids, act)
 	r.store.Notify()
 	return results, err
 }

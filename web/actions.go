@@ -16,7 +16,6 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
@@ -65,7 +64,7 @@ var actions = map[string]action{
 	"retry":           {(*actionRequest).tasks, false, "retried", retry},
 	"cancel":          {(*actionRequest).tasks, true, "cancelled", cancel},
 	"delete":          {(*actionRequest).tasks, false, "deleted", remove},
-	"pause":           {(*actionRequest).tasks, true, "paused", ui.PauseTasks},
+	"pause":           {(*actionRequest).tasks, true, "paused", pause},
 	"resume":          {(*actionRequest).tasks, false, "resumed", resume},
 	"first":           {(*actionRequest).tasks, false, "moved to the front", putFirst},
 	"queue-pause":     {plan: (*actionRequest).queue, takesReason: true},

@@ -189,8 +189,12 @@ func remove(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]run
 	return r.Delete(ctx, ids)
 }
 
+func pause(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
+	return r.Pause(ctx, ids, runner.PauseOptions{Reason: reason})
+}
+
 func resume(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
-	return ui.ResumeTasks(ctx, r, ids)
+	return r.Resume(ctx, ids)
 }
 
 func putFirst(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
