@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
-	"time"
 
 	"example.com/runner/internal/usercode"
 )
@@ -62,7 +61,7 @@ func (t BulkTask[In]) End(err error) { t.member.end(nil, err) }
 // worker takes only tasks that are due, and does not wait for a full batch. So
 // a task starts at once while a slot is free. If all slots are taken, more
 // tasks become due until a slot is free, so the next batch is larger. With
-// Handler.WaitToFill the worker waits for a full batch. A task whose worker has
+// Handler.BulkWait the worker waits for a full batch. A task whose worker has
 // died several times runs in a batch of its own (see MaxLosses).
 //
 // The rate of a Limit counts a call of the function as one start, however many
@@ -116,20 +115,6 @@ func (f ResultFunc[In, Out]) BulkHandler(n int, call func(ctx context.Context, t
 
 		return nil
 	})
-}
-
-// WaitToFill returns a Handler that waits until a batch is full, but not longer
-// than d after the first task of the batch was due. Call it on a Handler from
-// BulkHandler. Without WaitToFill, a Handler from BulkHandler does not wait.
-// A task that waits for a full batch is pending and takes no slot. A suspect,
-// which is a task that may have killed its workers, does not wait. WaitToFill
-// panics if d is negative, or if the Handler does not come from BulkHandler.
-func (h Handler) WaitToFill(d time.Duration) Handler {
-	if d < 0 || h.BulkSize == 0 {
-		panic(fmt.Sprintf("jobs: WaitToFill(%v) of %s; use a positive time and a Handler of BulkHandler", d, h.Job))
-	}
-	h.BulkWait = d
-	return h
 }
 
 func (f Func[In]) batchHandler(n int, isNil bool, call func(context.Context, []*batchMember) error) Handler {

@@ -16,7 +16,11 @@ type Handler struct {
 	MaxAttempts int // default of Task.MaxAttempts; a task without MaxAttempts gets this value at its first start
 	BulkSize    int // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BulkHandler
 
-	BulkWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
+	// BulkWait is how long a task of a bulk handler waits, from its due time,
+	// until the batch is full. With 0, the default, a batch starts at once. A
+	// task that waits for a full batch is pending and takes no slot. A suspect,
+	// which is a task that may have killed its workers, does not wait.
+	BulkWait time.Duration
 
 	// Run executes one attempt. The result is JSON or nil. The errors of
 	// RetryIn, Snooze, Fail and Cancel have special meanings, which

@@ -31,10 +31,12 @@ func (l *callLog) add(tasks []jobs.BulkTask[int]) {
 func TestBatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		l := newCallLog()
-		r.Register(bulk.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
+		h := bulk.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 			l.add(tasks)
 			return nil
-		}).WaitToFill(2 * time.Second))
+		})
+		h.BulkWait = 2 * time.Second
+		r.Register(h)
 		stop := runnerkit.Work(t, r, runner.WorkOptions{Concurrency: 4})
 		// A task is due every 500 ms. The third task fills a batch at 1 s. The
 		// fourth task starts after 2 s of waiting, at 3.5 s.
@@ -67,10 +69,12 @@ func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 			limit := admin.Limit{Target: admin.Target{Kind: admin.JobTarget, Name: "bulk"}, Rate: 2, Per: time.Second, Burst: 1}
 			testkit.NoError(t, admin.SetLimit(t.Context(), r, limit))
 			l := newCallLog()
-			r.Register(bulk.BulkHandler(4, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
+			h := bulk.BulkHandler(4, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 				l.add(tasks)
 				return nil
-			}).WaitToFill(test.wait))
+			})
+			h.BulkWait = test.wait
+			r.Register(h)
 			stop := runnerkit.Work(t, r, test.options)
 			for n := range 8 {
 				runnerkit.Enqueue(t, r, bulk.With(n+1))

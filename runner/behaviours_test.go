@@ -249,7 +249,7 @@ func TestBulkFunctionAggregatesByGroup(t *testing.T) {
 	events := jobs.Define[event]("event", jobs.WithBackoff(jobs.Backoff{Delay: time.Minute}))
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sent []string
-		r.Register(events.BulkHandler(100, func(_ context.Context, tasks []jobs.BulkTask[event]) error {
+		h := events.BulkHandler(100, func(_ context.Context, tasks []jobs.BulkTask[event]) error {
 			groups := map[string][]jobs.BulkTask[event]{}
 			for _, task := range tasks {
 				groups[task.Input.Account] = append(groups[task.Input.Account], task)
@@ -269,7 +269,9 @@ func TestBulkFunctionAggregatesByGroup(t *testing.T) {
 				}
 			}
 			return nil
-		}).WaitToFill(time.Minute))
+		})
+		h.BulkWait = time.Minute
+		r.Register(h)
 		for _, e := range []event{{"ann", "a"}, {"bob", "b"}, {"ann", "c"}, {"bob", "d"}} {
 			runnerkit.Enqueue(t, r, events.With(e))
 		}

@@ -181,6 +181,10 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 	mail := jobs.Define[string]("mail").Handler(func(context.Context, string) error { return nil })
 	panics("a job twice", `job "mail" is registered twice`, func() { r.Register(mail, mail) })
 	panics("no name", `register "": no job name`, func() { r.Register(jobs.Handler{Run: mail.Run}) })
+	panics("wait without a bulk", "BulkWait is 1s", func() { r.Register(jobs.Handler{Job: "x", Run: mail.Run, BulkWait: time.Second}) })
+	panics("negative wait", "BulkWait is -1s", func() {
+		r.Register(jobs.Handler{Job: "x", Run: mail.Run, BulkSize: 2, BulkWait: -time.Second})
+	})
 	r.Register(quick.Handler(func(context.Context, any) error {
 		panics("Register", "Register while Work runs", func() { r.Register(commands.Handler(commands.Options{})) })
 		panics("OnTick", "OnTick while Work runs", func() {

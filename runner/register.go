@@ -18,6 +18,9 @@ func (r *Runner) Register(handlers ...jobs.Handler) {
 		if err := taskspec.ValidJob(h.Job); err != nil || h.Run == nil {
 			panic(fmt.Sprintf("runner: register %q: no job name, or no function", h.Job))
 		}
+		if h.BulkWait < 0 || h.BulkWait > 0 && h.BulkSize == 0 {
+			panic(fmt.Sprintf("runner: register %q: BulkWait is %v; use a positive time and a handler of BulkHandler", h.Job, h.BulkWait))
+		}
 		if _, double := r.handlers[h.Job]; double {
 			panic(fmt.Sprintf("runner: job %q is registered twice", h.Job))
 		}

@@ -22,7 +22,7 @@ func TestBatchRunsOnServer(t *testing.T) {
 	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema()), runner.Options{})
 	var mu sync.Mutex
 	var sizes []int
-	r.Register(count.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
+	h := count.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[int]) error {
 		mu.Lock()
 		defer mu.Unlock()
 		sizes = append(sizes, len(tasks))
@@ -32,7 +32,9 @@ func TestBatchRunsOnServer(t *testing.T) {
 			}
 		}
 		return nil
-	}).WaitToFill(time.Hour))
+	})
+	h.BulkWait = time.Hour
+	r.Register(h)
 	limit := admin.Limit{Target: admin.Target{Kind: admin.JobTarget, Name: count.Job()}, Rate: 2, Per: time.Hour}
 	testkit.NoError(t, admin.SetLimit(t.Context(), r, limit))
 	stop := work(t, r, runner.WorkOptions{Concurrency: 2})

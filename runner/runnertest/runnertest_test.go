@@ -349,14 +349,16 @@ func TestFlashCollectsWritesAsOnDevice(t *testing.T) {
 
 // TestRunDueWaitsForFullBatch checks how far RunDue advances the clock while
 // tasks wait for a full batch. RunDue must stop the clock when the batch is
-// full, or when the time of WaitToFill has passed.
+// full, or when the time of BulkWait has passed.
 func TestRunDueWaitsForFullBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sizes []int
-		r.Register(sendEmail.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[email]) error {
+		h := sendEmail.BulkHandler(3, func(_ context.Context, tasks []jobs.BulkTask[email]) error {
 			sizes = append(sizes, len(tasks))
 			return nil
-		}).WaitToFill(10 * time.Minute))
+		})
+		h.BulkWait = 10 * time.Minute
+		r.Register(h)
 		began := time.Now()
 		for range 4 {
 			if _, err := r.Enqueue(t.Context(), sendEmail.With(email{})); err != nil {
