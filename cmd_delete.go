@@ -28,9 +28,9 @@ With a selector, delete removes finished tasks only. If it matches several
 tasks, delete asks for confirmation on a terminal; without a terminal delete
 needs --yes. delete prints a line for each task: its id and "deleted".
 
-A Go program that calls ConsumeFinished stores a cursor in the database: its place in
-the list of finished tasks. --cursor removes the cursor of a program that is not
-used any more, and deletes no task.`,
+A Go program that calls ConsumeFinished stores a cursor in the database: its
+place in the list of finished tasks. --cursor removes the cursor of a program
+that is not used any more, and deletes no task.`,
 		Flags:  o.Options(a, cli.Text(&o.cursor, "cursor", "NAME", "remove this cursor of ConsumeFinished; delete no task")),
 		Action: a.Action(o.read, o.run),
 	}

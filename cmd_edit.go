@@ -27,8 +27,9 @@ func editCommand(a *cli.App) *cli.Command {
 edit changes the given options of tasks that have not started, or that wait for
 another attempt. The other options, the attempts and the history stay. The
 list of options shows the defaults of a new task. Of running and finished tasks
-only the metadata can change (--meta). If a worker starts the task at the same moment, the task
-runs with all old options or with all new options, never with a mix.
+only the metadata can change (--meta). If a worker starts the task at the same
+moment, the task runs with all old options or with all new options, never with a
+mix.
 
 -e adds or replaces one variable. edit looks up a new command as enqueue does.
 If you change the due time, the expiry time moves by the same amount. edit

@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func scheduleCommand(a *cli.App) *cli.Command {
@@ -130,7 +130,7 @@ func (o *scheduleShowOptions) run(ctx context.Context, r *runner.Runner, p *ui.P
 		return err
 	}
 
-	next, err := db.NextTicks(s, o.rows)
+	next, err := admin.NextTicks(s, o.rows)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ops"
@@ -14,6 +13,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func scheduleAddCommand(a *cli.App) *cli.Command {
@@ -139,7 +139,7 @@ func (o *scheduleAddOptions) run(ctx context.Context, r *runner.Runner, p *ui.Pr
 		return nil
 	}
 
-	next, err := db.NextTicks(s, 3)
+	next, err := admin.NextTicks(s, 3)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func scheduleRunCommand(a *cli.App) *cli.Command {
@@ -38,19 +39,21 @@ func schedulePauseCommand(a *cli.App) *cli.Command {
 	return scheduleChangeCommand(a, "pause", "stop the ticks of schedules",
 		`A paused schedule adds no tasks. After a resume, the schedule adds no tasks for
 the ticks that came during the pause. Existing tasks continue. A pause survives
-restarts.`, &scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
+restarts.`, &scheduleChange{do: admin.PauseSchedule, word: "paused"})
 }
 
 func scheduleResumeCommand(a *cli.App) *cli.Command {
 	return scheduleChangeCommand(a, "resume", "start the ticks of paused schedules again",
 		"The schedule continues with its next tick.",
-		&scheduleChange{do: (*runner.Runner).ResumeSchedule, word: "running"})
+		&scheduleChange{do: admin.ResumeSchedule, word: "running"})
 }
 
 func scheduleRemoveCommand(a *cli.App) *cli.Command {
 	c := scheduleChangeCommand(a, "remove", "remove schedules; their tasks stay",
 		"The tasks of the schedule stay, also those that have not started.",
-		&scheduleChange{do: (*runner.Runner).RemoveSchedule, word: "removed", gone: true})
+		&scheduleChange{word: "removed", gone: true, do: func(ctx context.Context, r *runner.Runner, name string) error {
+			return r.RemoveSchedule(ctx, name)
+		}})
 	c.Aliases = []string{"rm"}
 	return c
 }
@@ -58,7 +61,7 @@ func scheduleRemoveCommand(a *cli.App) *cli.Command {
 // scheduleChange is a command that changes schedules by name.
 type scheduleChange struct {
 	scheduleNames
-	do   func(*runner.Runner, context.Context, string) error
+	do   func(context.Context, *runner.Runner, string) error
 	word string // result of the change, for the message; for example "removed"
 	gone bool
 }
@@ -80,7 +83,7 @@ schedule ` + name + ` prints a line for each schedule: its name and the word
 
 func (o *scheduleChange) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	return cli.ForEach(o.scheduleNames, "schedule", func(name string) error {
-		if err := o.do(r, ctx, name); err != nil {
+		if err := o.do(ctx, r, name); err != nil {
 			return err
 		}
 

@@ -3,7 +3,6 @@ package db
 import (
 	"context"
 	"os"
-	"time"
 
 	"example.com/runner/jobs"
 )
@@ -16,10 +15,6 @@ var (
 	// WorkOne does what Runner.Work does, but for one task only, which it adds
 	// itself.
 	WorkOne func(ctx context.Context, runner any, one OneTask) error
-	// NextTicks returns the next n times at which a schedule adds tasks, as if
-	// it weren't paused. It returns fewer if the schedule has no more ticks,
-	// and jobs.ErrInvalid for an invalid expression or time zone.
-	NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)
 )
 
 // OneTask is the task of a worker that runs no other.

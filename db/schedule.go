@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -261,4 +262,9 @@ func (d *DB) changeNamed(ctx context.Context, name string, change func(*tx, jobs
 		}
 		return true, change(t, s)
 	})
+}
+
+// NoSchedule returns the error of a name that no schedule has.
+func NoSchedule(name string) error {
+	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoSchedule, Subject: name, What: "no schedule " + name}
 }

@@ -186,7 +186,7 @@ func writeCalls() map[string]contextCall {
 		"PauseQueues for a time": func(ctx context.Context, r *runner.Runner) error {
 			return admin.PauseQueues(ctx, r, []string{"mail"}, admin.PauseOptions{For: time.Hour})
 		},
-		"PauseSchedule": func(ctx context.Context, r *runner.Runner) error { return r.PauseSchedule(ctx, "morning") },
+		"PauseSchedule": func(ctx context.Context, r *runner.Runner) error { return admin.PauseSchedule(ctx, r, "morning") },
 		"RemoveCursor":  func(ctx context.Context, r *runner.Runner) error { return r.RemoveCursor(ctx, "other") },
 		"RemoveLimit":   func(ctx context.Context, r *runner.Runner) error { return admin.RemoveLimit(ctx, r, limit.Target) },
 		"RemoveSchedule": func(ctx context.Context, r *runner.Runner) error {
@@ -198,7 +198,7 @@ func writeCalls() map[string]contextCall {
 		},
 		"Resume":         func(ctx context.Context, r *runner.Runner) error { _, err := r.Resume(ctx, one); return err },
 		"ResumeQueues":   func(ctx context.Context, r *runner.Runner) error { return admin.ResumeQueues(ctx, r, "paused") },
-		"ResumeSchedule": func(ctx context.Context, r *runner.Runner) error { return r.ResumeSchedule(ctx, "morning") },
+		"ResumeSchedule": func(ctx context.Context, r *runner.Runner) error { return admin.ResumeSchedule(ctx, r, "morning") },
 		"Retry": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.Retry(ctx, one, runner.RetryOptions{})
 			return err

@@ -137,19 +137,20 @@ func kindCalls(t *testing.T) map[string]func() error {
 			_, err = r.GetTx(ctx, tx, 99)
 			return err
 		},
-		"List ErrInvalid":               func() error { _, err := r.List(ctx, unknown); return err },
-		"ConsumeFinished ErrInvalid":    func() error { return r.ConsumeFinished(ctx, "", nothing) },
-		"ConsumeFinished ErrNotFound":   func() error { return removedCursor(ctx, r) },
-		"OnTick ErrInvalid":             func() error { return r.OnTick(ctx, schedule, hourOf) },
-		"admin.PauseQueues ErrInvalid":  func() error { return admin.PauseQueues(ctx, r, []string{"no name!"}, admin.PauseOptions{}) },
-		"PauseSchedule ErrNotFound":     func() error { return r.PauseSchedule(ctx, "x") },
-		"RemoveCursor ErrNotFound":      func() error { return r.RemoveCursor(ctx, "x") },
-		"admin.RemoveLimit ErrNotFound": func() error { return admin.RemoveLimit(ctx, r, admin.Target{Kind: "lane", Name: "x"}) },
-		"RemoveSchedule ErrNotFound":    func() error { return r.RemoveSchedule(ctx, "x") },
-		"admin.ResumeQueues ErrInvalid": func() error { return admin.ResumeQueues(ctx, r, "no name!") },
-		"ResumeSchedule ErrNotFound":    func() error { return r.ResumeSchedule(ctx, "x") },
-		"Retry ErrInvalid":              func() error { _, err := r.Retry(ctx, one, runner.RetryOptions{In: -1}); return err },
-		"RetryTx ErrInvalid":            func() error { _, err := r.RetryTx(ctx, nil, []int64{1}, runner.RetryOptions{}); return err },
+		"List ErrInvalid":                  func() error { _, err := r.List(ctx, unknown); return err },
+		"ConsumeFinished ErrInvalid":       func() error { return r.ConsumeFinished(ctx, "", nothing) },
+		"ConsumeFinished ErrNotFound":      func() error { return removedCursor(ctx, r) },
+		"OnTick ErrInvalid":                func() error { return r.OnTick(ctx, schedule, hourOf) },
+		"admin.NextTicks ErrInvalid":       func() error { _, err := admin.NextTicks(schedule, 1); return err },
+		"admin.PauseQueues ErrInvalid":     func() error { return admin.PauseQueues(ctx, r, []string{"no name!"}, admin.PauseOptions{}) },
+		"admin.PauseSchedule ErrNotFound":  func() error { return admin.PauseSchedule(ctx, r, "x") },
+		"RemoveCursor ErrNotFound":         func() error { return r.RemoveCursor(ctx, "x") },
+		"admin.RemoveLimit ErrNotFound":    func() error { return admin.RemoveLimit(ctx, r, admin.Target{Kind: "lane", Name: "x"}) },
+		"RemoveSchedule ErrNotFound":       func() error { return r.RemoveSchedule(ctx, "x") },
+		"admin.ResumeQueues ErrInvalid":    func() error { return admin.ResumeQueues(ctx, r, "no name!") },
+		"admin.ResumeSchedule ErrNotFound": func() error { return admin.ResumeSchedule(ctx, r, "x") },
+		"Retry ErrInvalid":                 func() error { _, err := r.Retry(ctx, one, runner.RetryOptions{In: -1}); return err },
+		"RetryTx ErrInvalid":               func() error { _, err := r.RetryTx(ctx, nil, []int64{1}, runner.RetryOptions{}); return err },
 		"RunSchedule ErrConflict": func() error { // this program has not registered a function for the schedule
 			ticked := jobs.Schedule{Name: "ticked", Cron: "@daily", OnTick: true, Spec: quick.With(nil)}
 			testkit.NoError(t, r.SetSchedule(ctx, ticked))

@@ -129,7 +129,6 @@ func (r *Runner) Path() string { return r.store.Path() }
 
 func init() {
 	db.Of = func(r any) *db.DB { return r.(*Runner).store }
-	db.NextTicks = nextTicks
 	db.WorkOne = func(ctx context.Context, r any, one db.OneTask) error {
 		queues := []QueueMax{{Name: one.Spec.Queue, Max: 1}}
 		return r.(*Runner).work(ctx, WorkOptions{Concurrency: 1, Queues: queues}, &one)

@@ -208,36 +208,9 @@ func (r *Runner) Schedule(ctx context.Context, name string) (jobs.Schedule, erro
 	}
 	i := slices.IndexFunc(list, func(s jobs.Schedule) bool { return s.Name == name })
 	if i < 0 {
-		return jobs.Schedule{}, noSchedule(name)
+		return jobs.Schedule{}, db.NoSchedule(name)
 	}
 	return list[i], nil
-}
-
-func noSchedule(name string) error {
-	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoSchedule, Subject: name, What: "no schedule " + name}
-}
-
-// PauseSchedule pauses a schedule. A paused schedule enqueues no tasks at its
-// ticks, and does not catch up on these ticks later. PauseSchedule is
-// idempotent. It returns jobs.ErrNotFound if there is no such schedule.
-func (r *Runner) PauseSchedule(ctx context.Context, name string) error {
-	found, err := r.store.PauseSchedule(ctx, name, db.CurrentUser(), now())
-	return r.named(name, found, err)
-}
-
-// ResumeSchedule ends the pause of a schedule. The next tick of the schedule is
-// the first one after now. ResumeSchedule returns jobs.ErrNotFound if there is
-// no such schedule.
-func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
-	at := now()
-	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
-		c, err := cron.Parse(s.Cron, s.Zone)
-		if err != nil { // this machine does not know the time zone, so make a tick due now: a worker then reports the error
-			return at
-		}
-		return c.Next(at)
-	}, at)
-	return r.named(name, found, err)
 }
 
 // RemoveSchedule deletes a schedule. Its tasks stay. It returns
@@ -284,29 +257,10 @@ func (r *Runner) RunSchedule(ctx context.Context, name string) (jobs.Task, error
 
 func (r *Runner) named(name string, found bool, err error) error {
 	if err == nil && !found {
-		err = noSchedule(name)
+		err = db.NoSchedule(name)
 	}
 	if err == nil {
 		r.store.Notify()
 	}
 	return err
-}
-
-func nextTicks(s jobs.Schedule, n int) ([]time.Time, error) {
-	c, err := cron.Parse(s.Cron, s.Zone)
-	if err != nil {
-		return nil, err
-	}
-
-	var list []time.Time
-	next := s.NextAt
-	if next.IsZero() {
-		next = c.Next(now())
-	}
-
-	for ; len(list) < n && !next.IsZero(); next = c.Next(next) {
-		list = append(list, next)
-	}
-
-	return list, nil
 }

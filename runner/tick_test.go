@@ -201,9 +201,9 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		c.work()
 		time.Sleep(90 * time.Minute)
 		for range 2 { // the second call of PauseSchedule changes nothing
-			if err := c.r.PauseSchedule(c.Context(), "s"); err != nil {
-				t.Fatal(err)
-			}
+			found, err := c.r.store.PauseSchedule(c.Context(), "s", "ann", now())
+			testkit.NoError(t, err)
+			testkit.Equal(t, "found", found, true)
 		}
 		s := c.get("s")
 		testkit.Equal(t, "the schedule is not paused", s.PausedAt.IsZero(), false)
@@ -215,9 +215,11 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		testkit.Equal(t, "schedule", task.Schedule, "s")
 		testkit.Equal(t, "the manual run has no tick", task.Tick.IsZero(), true)
 		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", Jitter: time.Second}) // a new definition does not resume the schedule
-		if err := c.r.ResumeSchedule(c.Context(), "s"); err != nil {
-			t.Fatal(err)
-		}
+		expression, err := cron.Parse("0 * * * *", "UTC")
+		testkit.NoError(t, err)
+		at := now()
+		_, err = c.r.store.ResumeSchedule(c.Context(), "s", func(jobs.Schedule) time.Time { return expression.Next(at) }, at)
+		testkit.NoError(t, err)
 		time.Sleep(time.Hour)
 		c.want("ticks", c.ticked("s"), []string{"01-01 01:00:00", "by hand", "01-01 06:00:00"})
 	})

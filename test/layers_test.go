@@ -88,7 +88,7 @@ var layers = []layer{
 		"runner/internal/engine",
 		"runner/internal/exec"}},
 	{path: "runner/admin", ours: []string{"db", "internal/errcode", "internal/taskspec", "jobs", "runner",
-		"runner/internal/engine"}},
+		"runner/internal/cron", "runner/internal/engine"}},
 	{path: "test/testkit/runnerkit", ours: []string{"runner", "runner/admin", "db", "test/testkit",
 		"jobs"}}, // only tests import this package
 	{path: "test/testkit/pgkit", ours: []string{"test/pgserver", "test/testkit",

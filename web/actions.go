@@ -212,9 +212,9 @@ func (a *actionRequest) schedule(context.Context) (*plan, error) {
 	p.run = func(ctx context.Context) (string, error) {
 		switch verb {
 		case "pause":
-			return "schedule " + name + " paused", a.h.r.PauseSchedule(ctx, name)
+			return "schedule " + name + " paused", admin.PauseSchedule(ctx, a.h.r, name)
 		case "resume":
-			return "schedule " + name + " resumed", a.h.r.ResumeSchedule(ctx, name)
+			return "schedule " + name + " resumed", admin.ResumeSchedule(ctx, a.h.r, name)
 		}
 		return a.h.clicks.get(name, func() (string, time.Duration, error) {
 			t, err := a.h.r.RunSchedule(ctx, name)

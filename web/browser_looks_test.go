@@ -10,6 +10,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -128,7 +129,7 @@ func TestRowsOfSchedulesAreLowOnTelephone(t *testing.T) {
 			runnerkit.Drain(t, r, web1)
 		}
 	}
-	testkit.NoError(t, r.PauseSchedule(t.Context(), "report"))
+	testkit.NoError(t, admin.PauseSchedule(t.Context(), r, "report"))
 	b := browse(t, serve(t, r, webOptions))
 	b.screen(390, "light")
 	b.open("/schedules")

@@ -72,7 +72,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 		jobs.Lane("acct-7"),
 		jobs.Label("a-name-without-a-single-blank-that-is-longer-than-any-column-of-any-table-on-any-telephone-and-goes-on-for-a-while"))
 	runnerkit.Drain(t, r, web1)
-	testkit.NoError(t, r.PauseSchedule(context.Background(), "report"))
+	testkit.NoError(t, admin.PauseSchedule(context.Background(), r, "report"))
 	for i := range 18 {
 		shell(t, r, fmt.Sprintf("ffmpeg -i clip%02d.mov -c:v libx264 -preset slow -crf 22 clip%02d.mp4", i, i), jobs.Queue("media"))
 	}

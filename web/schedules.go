@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/admin"
 )
 
 const (
@@ -113,7 +113,7 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error)
 	v := &schedulePage{page: h.newPage(req, "Schedule "+s.Name)}
 	v.Schedule = v.schedule(s)
 	const format = "Mon 2 Jan 2006 15:04:05 MST"
-	ticks, err := db.NextTicks(s, ticksShown)
+	ticks, err := admin.NextTicks(s, ticksShown)
 	if err != nil {
 		return nil, err
 	}
