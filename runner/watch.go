@@ -68,12 +68,12 @@ type watch struct {
 // only, because a row may have megabytes of arguments. It reports whether visit
 // has returned false.
 func (w *watch) look(ctx context.Context) (left bool, err error) {
-	began := time.Now()
+	began := now()
 	versions, err := w.r.store.Versions(ctx, w.filter)
 	if err != nil {
 		return false, err
 	}
-	w.took = time.Since(began)
+	w.took = now().Sub(began)
 
 	gone := maps.Clone(w.seen)
 	for _, v := range versions {
