@@ -50,10 +50,10 @@ type cancelOptions struct {
 func (o *cancelOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	var stopping []int64
 	return o.Apply(ctx, r, p, cli.Change{
-		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
+		Apply: func(ctx context.Context, ids []int64) ([]jobs.ActionResult, error) {
 			return r.Cancel(ctx, ids, o.how)
 		},
-		Print: func(out *cli.Outcomes, result runner.ActionResult, t jobs.Task) {
+		Print: func(out *cli.Outcomes, result jobs.ActionResult, t jobs.Task) {
 			switch {
 			case result.State == jobs.Running && !o.noWait:
 				stopping = append(stopping, t.ID)

@@ -59,7 +59,7 @@ func (o *deleteOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer
 	selected := len(o.Selection.Filter.IDs) == 0 // and not typed: it's no error if a task stays
 	return o.Apply(ctx, r, p, cli.Change{
 		Apply: r.Delete,
-		Print: func(out *cli.Outcomes, result runner.ActionResult, t jobs.Task) {
+		Print: func(out *cli.Outcomes, result jobs.ActionResult, t jobs.Task) {
 			switch {
 			case result.Done:
 				out.Line(t, cli.Deleted, "")

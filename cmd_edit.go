@@ -82,7 +82,7 @@ func (o *editOptions) read(c *cli.Context, a *cli.App) (err error) {
 func (o *editOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.first {
 		first := cli.Bulk{Verb: "edit", Done: "moved to the front", Selection: cli.Selection{Filter: jobs.Filter{IDs: o.ids}}}
-		return first.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
+		return first.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]jobs.ActionResult, error) {
 			return ui.PutFirst(ctx, r, ids)
 		})
 	}

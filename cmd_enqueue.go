@@ -223,7 +223,7 @@ func (o *enqueueOptions) add(ctx context.Context, r *runner.Runner, p *ui.Printe
 	if err != nil {
 		return err
 	}
-	if err := input.PrintEnqueued(ctx, r, p, []runner.Enqueued{one}, one.ID); err != nil {
+	if err := input.PrintEnqueued(ctx, r, p, []jobs.Enqueued{one}, one.ID); err != nil {
 		return err
 	}
 
@@ -299,10 +299,10 @@ func sayIfStopped(p *ui.Printer, err error) error {
 	return err
 }
 
-func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (runner.Enqueued, error) {
+func addOne(ctx context.Context, r *runner.Runner, spec jobs.Spec) (jobs.Enqueued, error) {
 	added, err := r.EnqueueMany(ctx, spec)
 	if err != nil {
-		return runner.Enqueued{}, err
+		return jobs.Enqueued{}, err
 	}
 	return added[0], nil
 }

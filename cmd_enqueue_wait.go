@@ -20,7 +20,7 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui
 
 	to := &output.LogPrinter{P: p, Follow: true}
 	shows := !p.JSON && !o.result
-	var added runner.Enqueued
+	var added jobs.Enqueued
 	var err error
 	if o.here {
 		options := commands.Options{OwnProcess: true}
@@ -70,7 +70,7 @@ func (o *enqueueOptions) addAndWait(ctx context.Context, r *runner.Runner, p *ui
 
 // noteWait says what the wait is for, and what may keep it from its end.
 func (o *enqueueOptions) noteWait(ctx context.Context, r *runner.Runner, to *output.LogPrinter,
-	added runner.Enqueued) (err error) {
+	added jobs.Enqueued) (err error) {
 	p := to.P
 	var state jobs.State // state of an older task with the unique key; empty for a new task
 	if added.Kept {
@@ -95,7 +95,7 @@ func (o *enqueueOptions) noteWait(ctx context.Context, r *runner.Runner, to *out
 // stopped returns the error to report when err ended a wait early. If this
 // process added the task and runs it, a signal also cancels the task.
 func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *ui.Printer, err error,
-	added runner.Enqueued) error {
+	added jobs.Enqueued) error {
 	if s, ok := errors.AsType[ui.Received](err); ok && o.here && !added.Kept {
 		if err := cancelHere(ctx, r, added.ID); err != nil {
 			return err

@@ -162,7 +162,7 @@ func (o *pauseOptions) read(c *cli.Context, a *cli.App) error {
 
 func (o *pauseOptions) pause(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.queues == nil {
-		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
+		return o.tasks.ChangeWaiting(ctx, r, p, func(ctx context.Context, ids []int64) ([]jobs.ActionResult, error) {
 			return r.Pause(ctx, ids, runner.PauseOptions{Reason: o.reason})
 		})
 	}

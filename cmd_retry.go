@@ -71,10 +71,10 @@ func (o *retryOptions) read(c *cli.Context, a *cli.App) error {
 func (o *retryOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	options := runner.RetryOptions{In: o.in, Dependents: o.dependents}
 	return o.Apply(ctx, r, p, cli.Change{
-		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) {
+		Apply: func(ctx context.Context, ids []int64) ([]jobs.ActionResult, error) {
 			return r.Retry(ctx, ids, options)
 		},
-		Print: func(out *cli.Outcomes, result runner.ActionResult, t jobs.Task) {
+		Print: func(out *cli.Outcomes, result jobs.ActionResult, t jobs.Task) {
 			if result.Without != 0 {
 				out.Note("task %d runs without the result of task %d, which was deleted", t.ID, result.Without)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"example.com/runner/db"
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -11,7 +12,7 @@ import (
 // this task. The worker runs until the caller calls stop. If it fails, the
 // returned context ends, and its cause is the worker's error.
 func (o *enqueueOptions) workHere(ctx context.Context, r *runner.Runner) (
-	added runner.Enqueued, _ context.Context, stop func(), err error) {
+	added jobs.Enqueued, _ context.Context, stop func(), err error) {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	waiting, fail := context.WithCancelCause(ctx)
 	committed, ended := make(chan struct{}), make(chan struct{})
@@ -19,7 +20,7 @@ func (o *enqueueOptions) workHere(ctx context.Context, r *runner.Runner) (
 		defer close(ended)
 
 		err := db.WorkOne(working, r, db.OneTask{Adding: ctx, Spec: o.spec, Stdin: o.stdin,
-			Added: func(a runner.Enqueued) {
+			Added: func(a jobs.Enqueued) {
 				added = a
 				close(committed)
 			}})

@@ -57,8 +57,12 @@
 //			fmt.Println("hello", name)
 //			return nil
 //		}))
-//		task, err := r.Enqueue(ctx, Greet.With("Ann"))
-//		log.Println(task.ID, err, r.Work(ctx, runner.WorkOptions{UntilEmpty: true}))
+//		if _, err := r.Enqueue(ctx, Greet.With("Ann")); err != nil {
+//			log.Fatal(err)
+//		}
+//		if err := r.Work(ctx, runner.WorkOptions{UntilEmpty: true}); err != nil {
+//			log.Fatal(err)
+//		}
 //	}
 //
 // Package runnertest tests the function and the code that enqueues, on a real

@@ -25,10 +25,10 @@ func TestEnqueueOfNothingAddsNothing(t *testing.T) {
 	r := runnertest.New(t)
 	handle := runnertest.OpenDB(t, r)
 	ctx := t.Context()
-	for name, call := range map[string]func() ([]runner.Enqueued, error){
-		"EnqueueMany": func() ([]runner.Enqueued, error) { return r.EnqueueMany(ctx) },
-		"EnqueueSeq":  func() ([]runner.Enqueued, error) { return r.EnqueueSeq(ctx, slices.Values([]jobs.Spec(nil))) },
-		"EnqueueManyTx": func() ([]runner.Enqueued, error) {
+	for name, call := range map[string]func() ([]jobs.Enqueued, error){
+		"EnqueueMany": func() ([]jobs.Enqueued, error) { return r.EnqueueMany(ctx) },
+		"EnqueueSeq":  func() ([]jobs.Enqueued, error) { return r.EnqueueSeq(ctx, slices.Values([]jobs.Spec(nil))) },
+		"EnqueueManyTx": func() ([]jobs.Enqueued, error) {
 			tx := begin(t, handle)
 			defer tx.Rollback()
 			return r.EnqueueManyTx(ctx, tx)

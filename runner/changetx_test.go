@@ -33,7 +33,7 @@ func TestCancelInTransactionStopsHandlerAfterCommit(t *testing.T) {
 		tx := begin(t, handle)
 		done, err := r.CancelTx(t.Context(), tx, []int64{task.ID}, runner.CancelOptions{Reason: reason})
 		testkit.NoError(t, err)
-		testkit.Equal(t, "result", done, []runner.ActionResult{{ID: task.ID, State: jobs.Running, Done: true}})
+		testkit.Equal(t, "result", done, []jobs.ActionResult{{ID: task.ID, State: jobs.Running, Done: true}})
 		return tx
 	}
 	testkit.NoError(t, cancel("first").Rollback())
@@ -66,7 +66,7 @@ func TestCallsOfTransactionBelongTogether(t *testing.T) {
 		added, err := r.EnqueueManyTx(t.Context(), tx, quick.With(nil), quick.With(nil, jobs.Unique("k")),
 			quick.With(nil, jobs.Unique("k")))
 		testkit.NoError(t, err)
-		testkit.Equal(t, "result of the second task of a key", added[2], runner.Enqueued{ID: added[1].ID, Kept: true})
+		testkit.Equal(t, "result of the second task of a key", added[2], jobs.Enqueued{ID: added[1].ID, Kept: true})
 		_, err = r.CancelTx(t.Context(), tx, []int64{waiting.ID, added[0].ID}, runner.CancelOptions{})
 		testkit.NoError(t, err)
 		_, err = r.RetryTx(t.Context(), tx, []int64{failed.ID}, runner.RetryOptions{})
@@ -145,7 +145,7 @@ func TestRetryInTransactionRetriesDependents(t *testing.T) {
 	got, err := r.RetryTx(t.Context(), tx, []int64{failed.ID}, runner.RetryOptions{Dependents: true})
 	testkit.NoError(t, err)
 	testkit.NoError(t, tx.Commit())
-	testkit.Equal(t, "results", got, []runner.ActionResult{{ID: failed.ID, State: jobs.Pending, Done: true},
+	testkit.Equal(t, "results", got, []jobs.ActionResult{{ID: failed.ID, State: jobs.Pending, Done: true},
 		{ID: waiting.ID, State: jobs.Blocked, Done: true}})
 	testkit.Equal(t, "state after the commit", runnerkit.Get(t, r, waiting.ID).State, jobs.Blocked)
 }

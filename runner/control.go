@@ -8,9 +8,6 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ActionResult is what Cancel, Retry or Delete did with one task.
-type ActionResult = jobs.ActionResult
-
 // CancelOptions are the options of Cancel.
 type CancelOptions struct {
 	Kill   bool   // whether commands get KILL at once; by default they get TERM, and KILL after the task's kill_after
@@ -21,7 +18,7 @@ type CancelOptions struct {
 // stopped by its worker. Cancel does not wait for the worker, so the result of
 // a running task has the state running; call Await to wait for its end. Cancel
 // does not change a finished task.
-func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
+func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]jobs.ActionResult, error) {
 	return r.apply(ctx, ids, r.cancelAction(options))
 }
 
@@ -50,11 +47,11 @@ type RetryOptions struct {
 // tasks that depend on these, directly or through others, and were cancelled
 // with the reason dependency; their results follow that of the task on which
 // they depend. The error is jobs.ErrInvalid for a negative delay.
-func (r *Runner) Retry(ctx context.Context, ids []int64, options RetryOptions) ([]ActionResult, error) {
-	return r.retry(options, func(act db.Action) ([]ActionResult, error) { return r.store.Apply(ctx, ids, act) })
+func (r *Runner) Retry(ctx context.Context, ids []int64, options RetryOptions) ([]jobs.ActionResult, error) {
+	return r.retry(options, func(act db.Action) ([]jobs.ActionResult, error) { return r.store.Apply(ctx, ids, act) })
 }
 
-func (r *Runner) retry(options RetryOptions, apply func(db.Action) ([]ActionResult, error)) ([]ActionResult, error) {
+func (r *Runner) retry(options RetryOptions, apply func(db.Action) ([]jobs.ActionResult, error)) ([]jobs.ActionResult, error) {
 	if options.In < 0 {
 		return nil, invalidValue("0 for now, or a positive duration", "the delay of the retry is negative: %v", options.In)
 	}
@@ -75,17 +72,17 @@ type PauseOptions struct {
 // and is still cancelled if a task that it depends on doesn't complete. Pause
 // doesn't change tasks that run or have finished; their results don't have Done
 // set. If a task is paused already, its first pause stays.
-func (r *Runner) Pause(ctx context.Context, ids []int64, options PauseOptions) ([]ActionResult, error) {
+func (r *Runner) Pause(ctx context.Context, ids []int64, options PauseOptions) ([]jobs.ActionResult, error) {
 	return r.apply(ctx, ids, db.PauseTask(db.CurrentUser(), options.Reason, now()))
 }
 
 // Resume ends the pause of tasks. A resumed task starts under the same
 // conditions as a new task. Resume doesn't change tasks that aren't paused.
-func (r *Runner) Resume(ctx context.Context, ids []int64) ([]ActionResult, error) {
+func (r *Runner) Resume(ctx context.Context, ids []int64) ([]jobs.ActionResult, error) {
 	return r.apply(ctx, ids, db.ResumeTask(db.CurrentUser(), now()))
 }
 
-func (r *Runner) apply(ctx context.Context, ids []int64, act db.Action) ([]ActionResult, error) {
+func (r *Runner) apply(ctx context.Context, ids []int64, act db.Action) ([]jobs.ActionResult, error) {
 	results, err := r.store.Apply(ctx, ids, act)
 	r.store.Notify()
 	return results, err
@@ -117,6 +114,6 @@ func (r *Runner) Edit(ctx context.Context, id int64, options ...jobs.Option) (jo
 // Delete deletes finished tasks with their attempts and output. It leaves
 // unfinished tasks, and finished ones that an unfinished task depends on: that
 // task will read their results.
-func (r *Runner) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
+func (r *Runner) Delete(ctx context.Context, ids []int64) ([]jobs.ActionResult, error) {
 	return r.store.Apply(ctx, ids, db.Delete())
 }

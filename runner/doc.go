@@ -34,8 +34,12 @@
 //		}
 //		defer r.Close()
 //		r.Register(SendEmail.Handler(send))
-//		task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute)))
-//		log.Println(task.ID, err, r.Work(ctx, runner.WorkOptions{})) // Work returns when ctx ends and the running tasks have ended
+//		if _, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute))); err != nil {
+//			log.Fatal(err)
+//		}
+//		if err := r.Work(ctx, runner.WorkOptions{}); err != nil { // Work returns when ctx ends and the running tasks have ended
+//			log.Fatal(err)
+//		}
 //	}
 //
 // # What it promises

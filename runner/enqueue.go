@@ -15,9 +15,6 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Enqueued is the result of enqueuing a Spec.
-type Enqueued = jobs.Enqueued
-
 // Enqueue adds a task, and returns it when the task is on the disk. If another
 // task holds the unique key of the Spec (see jobs.Unique), Enqueue adds nothing
 // and returns that task with Kept set. If retention has deleted that task, only
@@ -48,7 +45,7 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 
 // enqueued returns the task that an insert has added or kept. It calls get to
 // read a task that isn't as new as the Spec.
-func enqueued(spec *jobs.Spec, at time.Time, done Enqueued, get func(id int64) (jobs.Task, error)) (jobs.Task, error) {
+func enqueued(spec *jobs.Spec, at time.Time, done jobs.Enqueued, get func(id int64) (jobs.Task, error)) (jobs.Task, error) {
 	if !done.Kept && !done.Replaced && !taskspec.Ordered(spec) {
 		task := taskspec.NewTask(spec, at)
 		task.ID = done.ID
@@ -71,7 +68,7 @@ func enqueued(spec *jobs.Spec, at time.Time, done Enqueued, get func(id int64) (
 // The results are in the order of the specs. The error of an invalid spec is a
 // *SpecError of kind jobs.ErrInvalid. The errors jobs.ErrNotFound and
 // jobs.ErrConflict have the reasons that Enqueue documents.
-func (r *Runner) EnqueueMany(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
+func (r *Runner) EnqueueMany(ctx context.Context, specs ...jobs.Spec) ([]jobs.Enqueued, error) {
 	specs = slices.Clone(specs)
 	if err := r.prepareAll(ctx, specs); err != nil {
 		return nil, err
@@ -94,7 +91,7 @@ func (r *Runner) addFor(e *engine.Engine, one *db.OneTask) error {
 }
 
 // insert adds tasks whose Specs are prepared.
-func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([]Enqueued, error) {
+func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([]jobs.Enqueued, error) {
 	done, err := r.store.Insert(ctx, specs, at)
 	if err == nil {
 		r.store.Notify()
@@ -108,7 +105,7 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 // pipe, which may be slow. The error of an invalid spec is a *SpecError of kind
 // jobs.ErrInvalid. The errors jobs.ErrNotFound and jobs.ErrConflict have the
 // reasons that Enqueue documents.
-func (r *Runner) EnqueueSeq(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
+func (r *Runner) EnqueueSeq(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]jobs.Enqueued, error) {
 	if specs == nil {
 		return nil, invalidValue("such as slices.Values(list)", "the sequence of specs is nil")
 	}

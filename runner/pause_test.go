@@ -15,7 +15,7 @@ func TestPausedTaskStartsAfterResume(t *testing.T) {
 	paused, other := runnerkit.Enqueue(t, r, quick.With(nil)).ID, runnerkit.Enqueue(t, r, quick.With(nil)).ID
 	results, err := r.Pause(t.Context(), []int64{paused}, runner.PauseOptions{Reason: "audit"})
 	testkit.NoError(t, err)
-	testkit.Equal(t, "result", results, []runner.ActionResult{{ID: paused, State: jobs.Blocked, Done: true}})
+	testkit.Equal(t, "result", results, []jobs.ActionResult{{ID: paused, State: jobs.Blocked, Done: true}})
 
 	runnerkit.Drain(t, r)
 	testkit.Equal(t, "state of the other task", runnerkit.Get(t, r, other).State, jobs.Completed)
@@ -26,7 +26,7 @@ func TestPausedTaskStartsAfterResume(t *testing.T) {
 	results, err = r.Pause(t.Context(), []int64{other, 99}, runner.PauseOptions{})
 	testkit.NoError(t, err)
 	testkit.Equal(t, "results of a finished task and of none", results,
-		[]runner.ActionResult{{ID: other, State: jobs.Completed}, {ID: 99}})
+		[]jobs.ActionResult{{ID: other, State: jobs.Completed}, {ID: 99}})
 
 	_, err = r.Resume(t.Context(), []int64{paused})
 	testkit.NoError(t, err)

@@ -49,7 +49,7 @@ func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (job
 // caller, as EnqueueMany does. EnqueueTx documents the requirements of tx and
 // the errors jobs.ErrInvalid, jobs.ErrNotFound, jobs.ErrConflict and
 // jobs.ErrBusy.
-func (r *Runner) EnqueueManyTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Spec) ([]Enqueued, error) {
+func (r *Runner) EnqueueManyTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Spec) ([]jobs.Enqueued, error) {
 	specs = slices.Clone(specs)
 	if err := r.prepareAll(ctx, specs); err != nil {
 		return nil, err
@@ -61,15 +61,15 @@ func (r *Runner) EnqueueManyTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Sp
 // does. If a task runs, its worker stops it after the commit. If tx is rolled
 // back, no task is cancelled. EnqueueTx documents the requirements of tx and
 // the errors jobs.ErrInvalid and jobs.ErrBusy.
-func (r *Runner) CancelTx(ctx context.Context, tx *sql.Tx, ids []int64, options CancelOptions) ([]ActionResult, error) {
+func (r *Runner) CancelTx(ctx context.Context, tx *sql.Tx, ids []int64, options CancelOptions) ([]jobs.ActionResult, error) {
 	return r.store.ApplyTx(ctx, tx, ids, r.cancelAction(options))
 }
 
 // RetryTx makes finished tasks due again as part of a transaction of the
 // caller, as Retry does. EnqueueTx documents the requirements of tx and the
 // errors jobs.ErrInvalid and jobs.ErrBusy.
-func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, options RetryOptions) ([]ActionResult, error) {
-	return r.retry(options, func(act db.Action) ([]ActionResult, error) { return r.store.ApplyTx(ctx, tx, ids, act) })
+func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, options RetryOptions) ([]jobs.ActionResult, error) {
+	return r.retry(options, func(act db.Action) ([]jobs.ActionResult, error) { return r.store.ApplyTx(ctx, tx, ids, act) })
 }
 
 // GetTx returns a task as a transaction of the caller sees it, with the earlier

@@ -13,7 +13,6 @@ import (
 	"example.com/runner/internal/input"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
 )
 
@@ -22,7 +21,7 @@ import (
 // record only once, under its own heading.
 var records = map[string]ui.Record{
 	"task":               ui.NewTask(jobs.Task{}, time.Now()),
-	"enqueued task":      more(input.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now()), ui.NewTask(jobs.Task{}, time.Now())),
+	"enqueued task":      more(input.EnqueuedRecord(jobs.Task{}, jobs.Enqueued{}, time.Now()), ui.NewTask(jobs.Task{}, time.Now())),
 	"revealed task":      more(ui.Reveal(ui.NewTask(jobs.Task{}, time.Now()), nil, nil), ui.NewTask(jobs.Task{}, time.Now())),
 	"task in full":       more((&ui.Task{}).Record(), ui.NewTask(jobs.Task{}, time.Now())),
 	"task of a schedule": ui.NewScheduleTask(jobs.Spec{}),

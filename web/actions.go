@@ -57,7 +57,7 @@ type action struct {
 	plan        func(*actionRequest, context.Context) (*plan, error)
 	takesReason bool
 	past        string
-	change      func(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error)
+	change      func(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]jobs.ActionResult, error)
 }
 
 var actions = map[string]action{

@@ -164,7 +164,7 @@ func (a *actionRequest) planSearch(q query, n int) *plan {
 
 // changeAll changes tasks and says what it did.
 func (a *actionRequest) changeAll(ctx context.Context, ids []int64) (string, error) {
-	var results []runner.ActionResult
+	var results []jobs.ActionResult
 	for part := range slices.Chunk(ids, 500) {
 		some, err := a.change(ctx, a.h.r, part, a.form.Get("reason"))
 		if err != nil {
@@ -177,32 +177,32 @@ func (a *actionRequest) changeAll(ctx context.Context, ids []int64) (string, err
 	return a.summary(results), nil
 }
 
-func retry(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
+func retry(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]jobs.ActionResult, error) {
 	return r.Retry(ctx, ids, runner.RetryOptions{})
 }
 
-func cancel(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
+func cancel(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]jobs.ActionResult, error) {
 	return r.Cancel(ctx, ids, runner.CancelOptions{Reason: reason})
 }
 
-func remove(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
+func remove(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]jobs.ActionResult, error) {
 	return r.Delete(ctx, ids)
 }
 
-func pause(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
+func pause(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]jobs.ActionResult, error) {
 	return r.Pause(ctx, ids, runner.PauseOptions{Reason: reason})
 }
 
-func resume(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
+func resume(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]jobs.ActionResult, error) {
 	return r.Resume(ctx, ids)
 }
 
-func putFirst(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]runner.ActionResult, error) {
+func putFirst(ctx context.Context, r *runner.Runner, ids []int64, _ string) ([]jobs.ActionResult, error) {
 	return ui.PutFirst(ctx, r, ids)
 }
 
 // summary counts the changed tasks, and names those that were not changed.
-func (a *actionRequest) summary(results []runner.ActionResult) string {
+func (a *actionRequest) summary(results []jobs.ActionResult) string {
 	did, stopping := 0, 0
 	var refused, parts []string
 	for _, m := range results {

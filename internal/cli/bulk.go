@@ -87,10 +87,10 @@ func (s *Bulk) ids(ctx context.Context, r *runner.Runner, p *ui.Printer) (ids []
 
 // Change describes what a command does with the selected tasks.
 type Change struct {
-	Apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)
+	Apply func(ctx context.Context, ids []int64) ([]jobs.ActionResult, error)
 	// Print prints the result for a task. t is the changed task; it has only an
 	// id if Apply has deleted it.
-	Print func(out *Outcomes, result runner.ActionResult, t jobs.Task)
+	Print func(out *Outcomes, result jobs.ActionResult, t jobs.Task)
 	// After is called when all tasks are changed. It may be nil.
 	After func(out *Outcomes) error
 }
@@ -159,22 +159,22 @@ func (c *Change) apply(ctx context.Context, r *runner.Runner, out *Outcomes, ids
 
 // preview is --dry-run: it prints the selected tasks and changes nothing.
 var preview = Change{
-	Apply: func(_ context.Context, ids []int64) ([]runner.ActionResult, error) {
-		results := make([]runner.ActionResult, len(ids))
+	Apply: func(_ context.Context, ids []int64) ([]jobs.ActionResult, error) {
+		results := make([]jobs.ActionResult, len(ids))
 		for i, id := range ids {
 			results[i].ID = id
 		}
 		return results, nil
 	},
-	Print: func(out *Outcomes, _ runner.ActionResult, t jobs.Task) { out.Line(t, t.State, ui.JobText(t)) },
+	Print: func(out *Outcomes, _ jobs.ActionResult, t jobs.Task) { out.Line(t, t.State, ui.JobText(t)) },
 }
 
 // ChangeWaiting changes those of the selected tasks that wait.
 func (s *Bulk) ChangeWaiting(ctx context.Context, r *runner.Runner, p *ui.Printer,
-	apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)) error {
+	apply func(ctx context.Context, ids []int64) ([]jobs.ActionResult, error)) error {
 	return s.Apply(ctx, r, p, Change{
 		Apply: apply,
-		Print: func(out *Outcomes, result runner.ActionResult, t jobs.Task) {
+		Print: func(out *Outcomes, result jobs.ActionResult, t jobs.Task) {
 			switch {
 			case !result.Done:
 				out.Refuse(t, result.State, WhyNotWaiting(result.State))

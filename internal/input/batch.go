@@ -107,7 +107,7 @@ func (b *Batch) keep() error {
 }
 
 // Add adds the tasks of all lines.
-func (b *Batch) Add(ctx context.Context, r *runner.Runner) ([]runner.Enqueued, error) {
+func (b *Batch) Add(ctx context.Context, r *runner.Runner) ([]jobs.Enqueued, error) {
 	added, err := r.EnqueueSeq(ctx, b.specs())
 	if err == nil && len(added) > 0 {
 		b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(len(added)))))
@@ -196,8 +196,8 @@ func (b *Batch) positions(field string, names []string) (list []int, err error) 
 
 // ID returns the id of the batch that EnqueueSeq has created, or 0 if it added
 // no task.
-func ID(added []runner.Enqueued) int64 {
-	i := slices.IndexFunc(added, func(one runner.Enqueued) bool { return !one.Kept && !one.Replaced })
+func ID(added []jobs.Enqueued) int64 {
+	i := slices.IndexFunc(added, func(one jobs.Enqueued) bool { return !one.Kept && !one.Replaced })
 	if i < 0 {
 		return 0
 	}
@@ -207,8 +207,8 @@ func ID(added []runner.Enqueued) int64 {
 // Print prints the added tasks, in the order of the lines. With --each it
 // prints only the id of the batch, if it has one. Without records, --json
 // prints nothing.
-func (b *Batch) Print(ctx context.Context, r *runner.Runner, added []runner.Enqueued, records bool) error {
-	ids := ui.Records(added, func(one runner.Enqueued) int64 { return one.ID })
+func (b *Batch) Print(ctx context.Context, r *runner.Runner, added []jobs.Enqueued, records bool) error {
+	ids := ui.Records(added, func(one jobs.Enqueued) int64 { return one.ID })
 	if b.each != nil {
 		ids = slices.DeleteFunc([]int64{ID(added)}, func(id int64) bool { return id == 0 })
 	}

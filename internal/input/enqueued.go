@@ -13,7 +13,7 @@ import (
 
 // PrintEnqueued prints the ids, or with --json the records of the added tasks,
 // in order.
-func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.Enqueued, ids ...int64) error {
+func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added []jobs.Enqueued, ids ...int64) error {
 	if !p.JSON {
 		for _, id := range ids {
 			p.Print(strconv.FormatInt(id, 10) + "\n")
@@ -52,7 +52,7 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *ui.Printer, added [
 
 // EnqueuedRecord returns the JSON record of a task. The record says whether the
 // task is new, or what EnqueueSeq did because of its unique key.
-func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) ui.Record {
+func EnqueuedRecord(t jobs.Task, one jobs.Enqueued, now time.Time) ui.Record {
 	became := ui.WasCreated
 	switch {
 	case one.Kept:

@@ -13,7 +13,6 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
-	"example.com/runner/runner"
 	"example.com/runner/test/testkit"
 )
 
@@ -63,7 +62,7 @@ func BenchmarkBatchLine(b *testing.B) {
 
 func TestBatchKnowsKeysOfRecords(t *testing.T) {
 	l := testLines(t, jobs.Command(command.Command{}))
-	for _, record := range []ui.Record{EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, sampleTime),
+	for _, record := range []ui.Record{EnqueuedRecord(jobs.Task{}, jobs.Enqueued{}, sampleTime),
 		(&ui.Task{Reveal: true}).Record()} {
 		text, err := json.Marshal(record)
 		if err != nil {

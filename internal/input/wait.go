@@ -15,8 +15,8 @@ import (
 
 // Wait waits for all tasks of a batch. It returns exit status 1 if one did not
 // complete.
-func Wait(ctx context.Context, r *runner.Runner, p *ui.Printer, added []runner.Enqueued, timeout time.Duration) error {
-	byID := make(map[int64]runner.Enqueued, len(added)) // added has the same id several times if lines have the same unique key
+func Wait(ctx context.Context, r *runner.Runner, p *ui.Printer, added []jobs.Enqueued, timeout time.Duration) error {
+	byID := make(map[int64]jobs.Enqueued, len(added)) // added has the same id several times if lines have the same unique key
 	for _, one := range added {
 		if _, twice := byID[one.ID]; !twice {
 			byID[one.ID] = one
