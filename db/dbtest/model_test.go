@@ -89,8 +89,9 @@ func (m *model) insertSome(r *rapid.T) {
 			jobs.Unique(rapid.SampledFrom([]string{"", "", "k1", "k2"}).Draw(r, "key"))}
 		specs[i] = functionSpec(rapid.SampledFrom([]string{"a", "b", "other"}).Draw(r, "job"), options...)
 	}
-	for i, added := range must(m.Insert(m.Context(), specs, m.now))(m) {
+	for i, added := range must(m.Insert(m.Context(), slices.Clone(specs), m.now))(m) {
 		spec := specs[i]
+		taskspec.ResolveKey(&spec) // the key belongs to its job
 		if id, taken := m.keys[spec.UniqueKey]; taken != added.Kept || taken && id != added.ID {
 			r.Fatalf("key %q: got %+v, want task %d, kept %v", spec.UniqueKey, added, id, taken)
 		}

@@ -216,7 +216,10 @@ func (m *orderModel) editSome(t *rapid.T) {
 		case 1:
 			options = append(options, jobs.At(m.now))
 		}
-		m.store.edit(id, options...)
+		_, err := m.tryEdit(id, options...)
+		if err != nil && !errors.Is(err, jobs.ErrConflict) { // the task has finished
+			t.Fatal(err)
+		}
 	}
 }
 
