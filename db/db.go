@@ -171,11 +171,14 @@ func (d *DB) Watch(ctx context.Context, every time.Duration, notify func(wakeups
 // write-ahead log.
 func (d *DB) Replaced() error {
 	err := d.engine.Replaced()
-	if err != nil && d.writer.stopped() {
+	if err != nil && d.IsClosed() {
 		return jobs.ErrClosed
 	}
 	return err
 }
+
+// IsClosed reports whether Close was called.
+func (d *DB) IsClosed() bool { return d.writer.stopped() }
 
 // Close waits for the writes in progress, rejects later ones with ErrClosed,
 // and closes the database. A second call does nothing.

@@ -31,6 +31,8 @@ type BackupOptions struct {
 func Backup(ctx context.Context, r *runner.Runner, o BackupOptions) (bytes int64, err error) {
 	store := db.Of(r)
 	switch {
+	case store.IsClosed():
+		return 0, jobs.ErrClosed
 	case o.Writer == nil:
 		bytes, err = store.Backup(ctx, o.Path, o.Replace)
 	case o.Path != "":
