@@ -188,7 +188,7 @@ func (o *pauseOptions) pause(ctx context.Context, r *runner.Runner, p *ui.Printe
 func (o *pauseOptions) resume(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	switch {
 	case o.deletion:
-		return admin.ResumeQueues(ctx, r, admin.DeletionPause)
+		return admin.ResumeDeletion(ctx, r)
 	case o.queues == nil:
 		return o.tasks.ChangeWaiting(ctx, r, p, r.Resume)
 	}
