@@ -73,7 +73,7 @@ func TestKeptPlansFindTheirTasksByIndex(t *testing.T) {
 		"completeTask": completeTask, "finishTask": finishTask, "releaseTask": releaseTask, "renewLeases": renewLeases,
 		"selectTask": selectTask, "selectOnly": selectOnly, "selectSuspects": selectSuspects, "selectLook": selectLook,
 		"selectQueues": selectQueues, "selectDue": selectDue, "claimAbove": claimAbove.Of(1), "claimAbove of 8 ranges": claimAbove.Of(8),
-		"selectLookAbove": selectLookAbove, "selectFirsts": selectFirsts} {
+		"selectLookAbove": selectLookAbove, "selectFirsts": selectFirsts, "selectOld": selectOld, "selectOldKept": selectOldKept} {
 		texts[name] = dialect.Text(s)
 	}
 	scan := regexp.MustCompile(`(Index|Tid|Seq|Bitmap)[a-zA-Z ]* Scan .*on tasks`)

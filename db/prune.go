@@ -28,14 +28,14 @@ const dependents = `FROM {dependencies} JOIN {tasks} AS dependent ON dependent.i
 // over tasks that are still needed. Indexes: tasks_finished, tasks_failed,
 // tasks_kept.
 var (
-	selectOld       = query(`SELECT ` + oldColumns + ` AND state <> 'failed' AND options ->> 'keep_for' IS NULL` + oldOrder)
-	selectOldFailed = query(`SELECT ` + oldColumns + ` AND state = 'failed' AND options ->> 'keep_for' IS NULL` + oldOrder)
+	selectOld       = query(`SELECT ` + oldColumns + ` AND state <> 'failed' AND {keep_for} IS NULL` + oldOrder)
+	selectOldFailed = query(`SELECT ` + oldColumns + ` AND state = 'failed' AND {keep_for} IS NULL` + oldOrder)
 	selectOldKept   = query(`SELECT id, ` + keptUntil + ` AS finished_at, ` + taskBytes + ` AS bytes FROM {tasks}
-	WHERE finished_at IS NOT NULL AND options ->> 'keep_for' IS NOT NULL AND ` + keptUntil + ` >= ? AND ` + keptUntil + ` < ?
+	WHERE finished_at IS NOT NULL AND {keep_for} IS NOT NULL AND ` + keptUntil + ` >= ? AND ` + keptUntil + ` < ?
 	AND NOT ` + needed + ` ORDER BY ` + keptUntil + ` LIMIT 0 + ?`)
 )
 
-const keptUntil = `finished_at + CAST(options ->> 'keep_for' AS bigint)`
+const keptUntil = `finished_at + {keep_for}`
 
 const (
 	oldColumns = `id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE finished_at >= ? AND finished_at < ?`

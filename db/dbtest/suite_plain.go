@@ -1,8 +1,6 @@
 package dbtest
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -276,46 +274,7 @@ var plains = group{
 			s.Errorf("got id %d, want 5", id)
 		}
 	},
-	"no column value hides a task or blocks other tasks": func(s *store) {
-		columns := []string{"run_at", "expires_at", "created_at", "updated_at", "started_at", "tick", "parts", "worker"}
-		for i, n := range []int64{math.MinInt64, -1 << 53, -1, 0, 1, 1 << 53, math.MaxInt64} {
-			for _, column := range columns {
-				if _, err := s.tryInsertRow(column+", label", n, fmt.Sprint(column, i)); err != nil &&
-					!strings.Contains(err.Error(), "times: ") {
-					s.Errorf("%s = %d: got error %v, want none", column, n,
-						err) // only a server returns an error: for times outside of the years 0 to 9999
-				}
-			}
-		}
-
-		for i, text := range []string{"", " ", "x", "{}", "[]", "null", "1", `"x"`, "{", `{"timeout":"x"}`,
-			`{"timeout":null,"kill_after":null}`, `{"duration":1e300}`, `{"duration":-1}`,
-			`{"exit_code":1e30}`, `{"reason":1}`, `{"env":[1]}`, `{"env":{"A":1}}`, `{"path":{"base64":"!"}}`, `{"backoff":"x"}`,
-			`{"new":1}`} {
-			for _, column := range []string{"args", "result", "options", "outcome", "unique_key", "lane", "schedule", "created_by"} {
-				_, _ = s.tryInsertRow(column+", label", text,
-					fmt.Sprint(column, i)) // ignore errors: a server rejects malformed JSON and a second unique key
-			}
-		}
-
-		n := int(s.number(`SELECT count(*) FROM tasks`))
-		if got := len(s.list(jobs.Filter{})); got != n || n < 60 {
-			s.Errorf("got %d listed tasks, want %d and at least 60", got, n)
-		}
-
-		for _, t := range must(s.List(s.Context(), jobs.Filter{}))(s) {
-			if len(t.Args) > 0 && !json.Valid(t.Args) || len(t.Result) > 0 && !json.Valid(t.Result) {
-				s.Errorf("got args %s, result %s; want valid JSON", t.Args, t.Result)
-			}
-		}
-
-		good := s.insert(commandSpec(jobs.Priority(9)))[0]
-		w := s.worker()
-		s.look(w)
-		if claimed := s.claim(w, 200); len(claimed) == 0 || claimed[0].ID != good {
-			s.Errorf("got %v, want %d first", ids(claimed), good)
-		}
-	},
+	"no column value hides a task or blocks other tasks": malformedRows,
 	"the reader views show every task": func(s *store) {
 		s.insert(commandSpec(), functionSpec("f", jobs.Timeout(time.Second)))
 		w := s.worker()

@@ -64,7 +64,8 @@ CREATE INDEX {tasks_finished} ON {tasks} (finished_at) WHERE finished_at IS NOT 
 -- Failed tasks by time. They are few, and users often list them.
 CREATE INDEX {tasks_failed} ON {tasks} (finished_at) WHERE state = 'failed';
 -- Finished tasks with a retention of their own, by the time at which they are deleted.
-CREATE INDEX {tasks_kept} ON {tasks} (finished_at + CAST(options ->> 'keep_for' AS bigint)) WHERE finished_at IS NOT NULL AND options ->> 'keep_for' IS NOT NULL;
+CREATE INDEX {tasks_kept} ON {tasks} (finished_at + CASE typeof(options ->> 'keep_for') WHEN 'integer' THEN options ->> 'keep_for' END)
+  WHERE finished_at IS NOT NULL AND CASE typeof(options ->> 'keep_for') WHEN 'integer' THEN options ->> 'keep_for' END IS NOT NULL;
 -- Unfinished tasks that have lost a worker. Suspects are claimed separately, in the same order.
 CREATE INDEX {tasks_lost} ON {tasks} (queue, job, priority DESC) WHERE losses >= 1 AND finished_at IS NULL;
 -- A tick of a schedule has one task, even if several workers see the tick. The index also lists the tasks of a schedule by tick.

@@ -39,6 +39,7 @@ var fragments = sqltext.Parts{
 	"like":          "ILIKE",
 	"greatest":      "greatest",
 	"bigint_param":  "CAST(? AS bigint)",
+	"keep_for":      "CASE WHEN options ->> 'keep_for' ~ '^[0-9]{1,18}$' THEN CAST(options ->> 'keep_for' AS bigint) END",
 	"features": "CASE WHEN EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) THEN 1 ELSE 0 END +\n\tCASE WHEN EXISTS " +
 		"(SELECT 1 FROM {limits}) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {pauses}) THEN 4 ELSE 0 END +\n\tCASE WHEN EXISTS " +
 		"(SELECT 1 FROM {cursors}) THEN 8 ELSE 0 END",

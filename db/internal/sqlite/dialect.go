@@ -41,6 +41,9 @@ var fragments = sqltext.Parts{
 	"greatest": "max",
 	// next parameter, as a 64-bit column of a SELECT
 	"bigint_param": "?",
+	// a task's own retention in milliseconds, or NULL, which is also for what
+	// plain SQL has written and isn't an integer
+	"keep_for": "CASE typeof(options ->> 'keep_for') WHEN 'integer' THEN options ->> 'keep_for' END",
 	// which features are in use; selectFeatures describes the bits. Index:
 	// dependencies_open
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +

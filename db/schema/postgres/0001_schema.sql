@@ -75,7 +75,8 @@ CREATE INDEX tasks_expiry ON tasks (expires_at) WHERE expires_at IS NOT NULL AND
 CREATE UNIQUE INDEX tasks_unique ON tasks (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL;
 CREATE INDEX tasks_finished ON tasks (finished_at) WHERE finished_at IS NOT NULL;
 CREATE INDEX tasks_failed ON tasks (finished_at) WHERE state = 'failed';
-CREATE INDEX tasks_kept ON tasks ((finished_at + CAST(options ->> 'keep_for' AS bigint))) WHERE finished_at IS NOT NULL AND options ->> 'keep_for' IS NOT NULL;
+CREATE INDEX tasks_kept ON tasks ((finished_at + CASE WHEN options ->> 'keep_for' ~ '^[0-9]{1,18}$' THEN CAST(options ->> 'keep_for' AS bigint) END))
+  WHERE finished_at IS NOT NULL AND CASE WHEN options ->> 'keep_for' ~ '^[0-9]{1,18}$' THEN CAST(options ->> 'keep_for' AS bigint) END IS NOT NULL;
 CREATE INDEX tasks_lost ON tasks (queue, job, priority DESC, id) WHERE losses >= 1 AND finished_at IS NULL;
 CREATE UNIQUE INDEX tasks_tick ON tasks (schedule, tick) WHERE schedule IS NOT NULL;
 CREATE UNIQUE INDEX tasks_lane ON tasks (lane, coalesce(lane_slot, 0)) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
