@@ -82,7 +82,13 @@ func connectors(of *pgxpool.Config, schema string, lockTimeout time.Duration) en
 		hooks = append(hooks, stdlib.OptionBeforeConnect(of.BeforeConnect))
 	}
 	if of.AfterConnect != nil {
-		hooks = append(hooks, stdlib.OptionAfterConnect(of.AfterConnect))
+		hooks = append(hooks, stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
+			err := of.AfterConnect(ctx, c)
+			if err != nil {
+				_ = c.Close(ctx) // database/sql never gets this connection, and pgx leaves it open
+			}
+			return err
+		}))
 	}
 
 	s.Write, s.Read = stdlib.GetConnector(*write, hooks...), stdlib.GetConnector(*read, hooks...)

@@ -357,10 +357,12 @@ func (v *States) String() string {
 
 func (v *States) Parse(text string, _ time.Time) error {
 	*v = nil
+	if text == "" {
+		return nil
+	}
+
 	for name := range strings.SplitSeq(text, ",") {
-		if name != "" {
-			*v = append(*v, jobs.State(name))
-		}
+		*v = append(*v, jobs.State(name))
 	}
 	slices.Sort(*v)
 	*v = slices.Compact(*v)

@@ -90,7 +90,6 @@ func validCombination(s *jobs.Spec) error {
 	return nil
 }
 
-// ValidKey checks a label, lane or unique key.
 // ValidKey checks a key of the user, such as that of a lane.
 func ValidKey(field, text string) error {
 	if len(text) > MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -24,7 +25,7 @@ func PauseSchedule(ctx context.Context, r *runner.Runner, name string) error {
 func ResumeSchedule(ctx context.Context, r *runner.Runner, name string) error {
 	at := now()
 	found, err := db.Of(r).ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
-		c, err := cron.Parse(s.Cron, s.Zone)
+		c, err := cron.Parse(s.Cron, cmp.Or(s.Zone, "UTC"))
 		if err != nil { // this machine does not know the time zone, so make a tick due now: a worker then reports the error
 			return at
 		}
@@ -47,7 +48,7 @@ func changed(r *runner.Runner, name string, found bool, err error) error {
 // weren't paused. It returns fewer if the schedule has no more ticks, and
 // jobs.ErrInvalid for an invalid expression or time zone.
 func NextTicks(s jobs.Schedule, n int) ([]time.Time, error) {
-	c, err := cron.Parse(s.Cron, s.Zone)
+	c, err := cron.Parse(s.Cron, cmp.Or(s.Zone, "UTC"))
 	if err != nil {
 		return nil, err
 	}

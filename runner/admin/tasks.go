@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"example.com/runner/db"
@@ -51,6 +52,9 @@ func Attempts(ctx context.Context, r *runner.Runner, task jobs.Task) ([]Attempt,
 // so far, in order. It skips the pieces with numbers up to seq. A seq of 0
 // skips none.
 func Output(ctx context.Context, r *runner.Runner, attempt Attempt, seq int64, limit int) ([]Chunk, error) {
+	if err := validLimit(limit); err != nil {
+		return nil, err
+	}
 	return db.Of(r).Output(ctx, attempt.Claim(), seq, limit)
 }
 
@@ -63,5 +67,15 @@ func Steps(ctx context.Context, r *runner.Runner, id int64) ([]Step, error) {
 // those that wait or have waited for it. Both lists are in the order of ids and
 // have at most limit entries; 0 means all.
 func Dependencies(ctx context.Context, r *runner.Runner, id int64, limit int) (on, by []Dependency, err error) {
+	if err := validLimit(limit); err != nil {
+		return nil, nil, err
+	}
 	return db.Of(r).Dependencies(ctx, id, limit)
+}
+
+func validLimit(limit int) error {
+	if limit >= 0 {
+		return nil
+	}
+	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("limit %d is negative", limit), Hint: "a limit of 0 or more"}
 }

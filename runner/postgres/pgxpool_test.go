@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -82,4 +83,23 @@ func TestOpenReturnsCauseOfItsContext(t *testing.T) {
 	cancel(cause)
 	_, err = postgres.Open(ctx, pool, "", runner.Options{})
 	testkit.ErrorIs(t, err, cause)
+}
+
+func TestFailedAfterConnectLeavesNoConnectionOpen(t *testing.T) {
+	config, err := pgxpool.ParseConfig(pgkit.Shared(t).Address("postgres", "search_path=public"))
+	testkit.NoError(t, err)
+	var connections []*pgx.Conn
+	refused := errors.New("refused")
+	config.AfterConnect = func(_ context.Context, c *pgx.Conn) error { connections = append(connections, c); return refused }
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	testkit.NoError(t, err)
+	defer pool.Close()
+	_, err = postgres.Open(t.Context(), pool, pgkit.NewSchema(), runner.Options{Dir: t.TempDir()})
+	testkit.ErrorIs(t, err, refused)
+	if len(connections) == 0 {
+		t.Error("got no call of AfterConnect")
+	}
+	for i, c := range connections {
+		testkit.Equal(t, "whether connection "+strconv.Itoa(i)+" is closed", c.IsClosed(), true)
+	}
 }
