@@ -348,7 +348,7 @@ type Attempt struct {
 	OutputTruncated bool
 	Usage           commands.Usage
 	ChildrenKilled  int // number of left-over processes of the command that were killed when the command exited
-	ChildrenLeft    int // number of left-over processes of the command that live on; see jobs.LeaveChildren
+	ChildrenLeft    int // number of left-over processes of the command that live on; see command.Settings.LeaveChildren
 }
 
 // Claim identifies the attempt among those of its task.

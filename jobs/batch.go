@@ -64,10 +64,10 @@ func (t BulkTask[In]) End(err error) { t.member.end(nil, err) }
 // Handler.BulkWait the worker waits for a full batch. A task whose worker has
 // died several times runs in a batch of its own (see MaxLosses).
 //
-// The rate of a Limit counts a call of the function as one start, however many
-// tasks the call has. So a rate of five a second with batches of 100 allows
-// five requests of up to 100 tasks each. Limit.Running, lanes and pauses apply
-// to each task. A batch has at most one task of a lane.
+// The rate of a limit (admin.SetLimit) counts a call of the function as one
+// start, however many tasks the call has. So a rate of five a second with
+// batches of 100 allows five requests of up to 100 tasks each. Limit.Running,
+// lanes and pauses apply to each task. A batch has at most one task of a lane.
 //
 // A task that failed waits until its next attempt is due. Tasks that were
 // enqueued later may start before that. To keep the order of all tasks of a

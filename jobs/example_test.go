@@ -13,7 +13,6 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
-	"example.com/runner/runner/admin"
 )
 
 // Email is the input of SendEmail.
@@ -183,14 +182,6 @@ func ExampleFieldError() {
 	// Output:
 	// true unique_key true
 	// unique_key: it is empty
-}
-
-// At most two tasks of the queue run at once. After a time without starts ten
-// tasks may start at once, and then one every six seconds.
-func ExampleLimit() {
-	limit := admin.Limit{Target: admin.Target{Kind: admin.QueueTarget, Name: "mail"}, Running: 2, Rate: 10, Per: time.Minute}
-	fmt.Println(limit.Target, limit.Running, limit.Rate, limit.Per)
-	// Output: queue:mail 2 10 1m0s
 }
 
 // A schedule enqueues a task at each tick of its cron expression.

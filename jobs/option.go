@@ -18,8 +18,9 @@ func Priority(n int) Option { return func(s *Spec) { s.Priority = n } }
 func Label(text string) Option { return func(s *Spec) { s.Label = text } }
 
 // Metadata adds texts by key, such as the trace or the tenant of the task. A
-// key that the task has already, for example from Define, gets the new text.
-// Metadata copies the map. Options.Metadata documents the limits.
+// key that the task has already, for example from Define, gets the new text. To
+// remove a key, delete it from Spec.Metadata in an Option of your own. Metadata
+// copies the map. Options.Metadata documents the limits.
 func Metadata(texts map[string]string) Option {
 	texts = maps.Clone(texts)
 	return func(s *Spec) {
@@ -58,9 +59,9 @@ func DependsOnAny(ids ...int64) Option { return func(s *Spec) { s.DependsOnAny =
 func Paused() Option { return func(s *Spec) { s.Paused = true } }
 
 // Lane sets the task's lane key. Tasks with the same key run one at a time,
-// even in different workers and queues; a Limit of the lane allows more. Higher
-// priorities run first, and tasks of the same priority run in the order of
-// their ids.
+// even in different workers and queues; a limit of the lane (admin.SetLimit)
+// allows more. Higher priorities run first, and tasks of the same priority run
+// in the order of their ids.
 func Lane(key string) Option { return func(s *Spec) { s.Lane = key } }
 
 // MaxAttempts sets how often the task may start; losses do not count. The

@@ -7,12 +7,17 @@ type Enqueued struct {
 	Replaced bool // whether a waiting task held the key and now has the settings of the Spec; Kept is then false
 }
 
-// ActionResult is what cancelling, retrying or deleting did with one task.
+// ActionResult is what cancelling, retrying, pausing, resuming or deleting did
+// with one task.
 type ActionResult struct {
 	ID    int64
 	State State // state after the call; empty if there is no such task
-	Done  bool  // whether the task is now in the requested state, because of this call or an earlier change
-	Taken bool  // only for a retry: whether another task holds the unique key of this task
+
+	// Done is whether the task is now as requested, because of this call or an
+	// earlier change. After Cancel it is whether the task has ended, in
+	// whatever state, or its worker will stop it: State says which.
+	Done  bool
+	Taken bool // only for a retry: whether another task holds the unique key of this task
 
 	// Without is only for a retry: a deleted task that this task depended on,
 	// so that its result is missing in the next attempt. 0 means none.

@@ -57,7 +57,8 @@ type Spec struct {
 	DependsOnAnyEarlier []int
 
 	// Batch groups the tasks that one call adds, so that a Filter selects them.
-	// All tasks with the value NewBatch in one call form a new batch. A
+	// All tasks with the value NewBatch in one call form a new batch. Its id is
+	// that of its first task, not counting tasks that are Kept or Replaced. A
 	// positive value is the id of an existing batch, which the task joins. 0
 	// means no batch. If an existing task already holds the unique key of the
 	// Spec, that task keeps its own batch.

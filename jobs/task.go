@@ -66,7 +66,7 @@ type Task struct {
 	OutputTruncated bool
 	Usage           command.Usage
 	ChildrenKilled  int       // number of left-over processes of the command that were killed when the command exited
-	ChildrenLeft    int       // number of left-over processes of the command that live on; see LeaveChildren
+	ChildrenLeft    int       // number of left-over processes of the command that live on; see command.Settings.LeaveChildren
 	Progress        *Progress // last report of the current or last attempt; nil if there is none
 }
 

@@ -58,6 +58,12 @@
 // either both or neither. New puts the tables of runner into the program's own
 // database.
 //
+// # Other packages
+//
+// Package jobs has the options of tasks, the states and the errors. Package
+// runner/admin looks inside and operates: why a task waits, pauses of queues or
+// of everything, limits, workers, backups. docs/embedding.md is the guide.
+//
 // # Tests
 //
 // Package runnertest gives a test a real database in a temporary directory and

@@ -63,5 +63,9 @@ func TestHandlerEditsMetadataOfItsTask(t *testing.T) {
 	both["invoice"] = "7"
 	after := runnerkit.Get(t, r, task.ID)
 	testkit.Equal(t, "metadata at the end", after.Metadata, both)
+	after, err = r.Edit(t.Context(), task.ID, func(s *jobs.Spec) { delete(s.Metadata, "invoice") })
+	testkit.NoError(t, err)
+	delete(both, "invoice")
+	testkit.Equal(t, "metadata without the key", after.Metadata, both)
 	testkit.Equal(t, "state", after.State, jobs.Completed)
 }

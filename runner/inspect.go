@@ -56,7 +56,7 @@ const allPage = 500
 // All iterates over the tasks that a filter selects, in the order of List. It
 // reads them in pages of at most 500, so each task is as it was when its page
 // was read. An error ends the iteration and is its last element: an error of
-// the database, the cause of ctx, or an error of the selection as in List.
+// the database, the cause of ctx, or jobs.ErrInvalid as in List.
 func (r *Runner) All(ctx context.Context, filter jobs.Filter) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
 		if err := r.each(ctx, filter, func(task jobs.Task) bool { return yield(task, nil) }); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -112,6 +113,8 @@ func kindCalls(t *testing.T) map[string]func() error {
 	add(openKinds(t, r))
 	add(attemptKinds(t))
 	add(map[string]func() error{
+		"All ErrInvalid":            func() error { return lastError(r.All(ctx, unknown)) },
+		"Watch ErrInvalid":          func() error { return lastError(r.Watch(ctx, unknown)) },
 		"AddCursor ErrInvalid":      func() error { return r.AddCursor(ctx, "") },
 		"ApplySchedules ErrInvalid": func() error { _, err := r.ApplySchedules(ctx, list, runner.ApplyOptions{}); return err },
 		"ApplySchedules ErrConflict": func() error {
@@ -165,6 +168,13 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"Upstream ErrInvalid":       func() error { _, err := runner.Upstream(ctx); return err },
 	})
 	return calls
+}
+
+// lastError iterates over tasks, and returns the error that ends the iteration.
+func lastError(tasks iter.Seq2[jobs.Task, error]) (err error) {
+	for _, err = range tasks {
+	}
+	return err
 }
 
 // sqlTx begins a transaction on a handle that the test closes at its end.

@@ -12,7 +12,7 @@ import (
 )
 
 // SkipTick is the error with which a function of OnTick skips a tick.
-var SkipTick = db.ErrSkipTick //nolint:errname // it asks for something, as fs.SkipDir does
+var SkipTick = db.ErrSkipTick
 
 // OnTick sets a schedule, as SetSchedule does, and the function that makes the
 // task of each of its ticks. A handler that only needs to know the tick needs

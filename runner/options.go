@@ -75,7 +75,7 @@ type Options struct {
 	// Defaults to false.
 	DropOldest bool
 	// Log receives the log records of the worker. A failed attempt is a
-	// warning. Defaults to no log.
+	// warning, and a failed task an error. Defaults to no log.
 	Log *slog.Logger
 	// Engine lets Open take the address of a PostgreSQL server, such as
 	// postgres://user@host/app; see package runner/postgres. The documentation

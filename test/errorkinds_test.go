@@ -84,8 +84,8 @@ func TestErrorKindsAreDocumented(t *testing.T) {
 	}
 }
 
-// returnsError reports whether a function returns an error. Of the methods it
-// considers only those of Runner.
+// returnsError reports whether a function returns an error or iterates over
+// errors. Of the methods it considers only those of Runner.
 func returnsError(f *ast.FuncDecl) bool {
 	if f.Recv != nil {
 		of, ok := f.Recv.List[0].Type.(*ast.StarExpr)
@@ -93,6 +93,14 @@ func returnsError(f *ast.FuncDecl) bool {
 			return false
 		}
 	}
-	results := f.Type.Results
-	return results != nil && fmt.Sprint(results.List[len(results.List)-1].Type) == "error"
+	if f.Type.Results == nil {
+		return false
+	}
+	switch last := f.Type.Results.List[len(f.Type.Results.List)-1].Type.(type) {
+	case *ast.Ident:
+		return last.Name == "error"
+	case *ast.IndexListExpr: // iter.Seq2[jobs.Task, error]
+		return fmt.Sprint(last.Indices[len(last.Indices)-1]) == "error"
+	}
+	return false
 }

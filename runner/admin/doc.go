@@ -2,6 +2,10 @@
 // task waits, workers, queues and their pauses, limits, attempts and output,
 // backups. Programs that only enqueue and run tasks don't need it.
 //
+// Many of its types are declared in package db, which other modules must not
+// import. Their fields are part of the API all the same: `go doc
+// example.com/runner/db.Limit` prints those of a Limit.
+//
 // Each function gets the Runner after the context:
 //
 //	wait, err := admin.Why(ctx, r, task)

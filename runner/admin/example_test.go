@@ -78,7 +78,9 @@ func ExamplePauseQueues() {
 	// <nil>
 }
 
-// A limit applies to all workers of the database together.
+// A limit applies to all workers of the database together. Here at most two
+// tasks of the queue run at once. After a time without starts ten tasks may
+// start at once, and then one every six seconds.
 func ExampleSetLimit() {
 	ctx := context.Background()
 	r, remove := temp()

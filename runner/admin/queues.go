@@ -98,10 +98,10 @@ func PauseQueues(ctx context.Context, r *runner.Runner, queues []string, o Pause
 	return err
 }
 
-// ResumeQueues ends the pauses of queues, and with AllQueues the pauses of all
-// queues. It is no error if a queue is not paused. While all queues are paused,
-// no task of a queue starts, even if the queue has no pause of its own. The
-// error is jobs.ErrInvalid for an invalid name.
+// ResumeQueues ends the pauses of queues. With AllQueues it ends the pause of
+// all queues and those of single ones. It is no error if a queue is not paused.
+// While all queues are paused, no task of a queue starts, even if the queue has
+// no pause of its own. The error is jobs.ErrInvalid for an invalid name.
 func ResumeQueues(ctx context.Context, r *runner.Runner, queues ...string) error {
 	if err := validQueues(queues); err != nil {
 		return err

@@ -34,9 +34,9 @@ type Options struct {
 	// Timeout limits attempts of commands that have no timeout of their own.
 	// Defaults to no limit, which is also the meaning of a negative value.
 	Timeout time.Duration
-	// LeaveChildren sets jobs.LeaveChildren for all commands: if a command
-	// exits by itself, the processes that it leaves behind live on. Defaults to
-	// false.
+	// LeaveChildren sets command.Settings.LeaveChildren for all commands: if a
+	// command exits by itself, the processes that it leaves behind live on.
+	// Defaults to false.
 	LeaveChildren bool
 	// OutputLimit is how many bytes of an attempt's output are stored for
 	// commands with the default limit. A negative value means that no output is

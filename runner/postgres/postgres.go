@@ -26,8 +26,12 @@
 //			fmt.Println("hello", name)
 //			return nil
 //		}))
-//		task, err := r.Enqueue(ctx, Greet.With("Ann"))
-//		log.Println(task.ID, err, r.Work(ctx, runner.WorkOptions{UntilEmpty: true}))
+//		if _, err := r.Enqueue(ctx, Greet.With("Ann")); err != nil {
+//			log.Fatal(err)
+//		}
+//		if err := r.Work(ctx, runner.WorkOptions{UntilEmpty: true}); err != nil {
+//			log.Fatal(err)
+//		}
 //	}
 //
 // The tables are in the schema runner of that database, or in the schema that

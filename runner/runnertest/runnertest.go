@@ -103,7 +103,8 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 // runner.Options. The Runner does not watch for other processes. Its writes are
 // not fsynced, because New replaces Options.Sync by runner.SyncNormal. Only the
 // value runner.SyncFlash stays: the Runner then collects writes, as it does for
-// runner.Open.
+// runner.Open. Like that, it gives its tables no prefix: for SQL that names the
+// tables of runner.New, set Options.Prefix to "runner_".
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
 	return open(t, filepath.Join(t.TempDir(), "test.db"), options)
@@ -271,7 +272,7 @@ var accessMu sync.Mutex
 // of Runner.Work: one attempt runs at a time, so that the order of tasks is
 // certain, and finished tasks are kept for ever. If WorkOptions.Keep is set,
 // RunDue deletes old tasks when it begins. It deletes none if no worker ran for
-// more than a day: see admin.DeletionPause.
+// more than a day: see admin.ResumeDeletion.
 func RunDue(t testing.TB, r *runner.Runner, options ...runner.WorkOptions) []jobs.Task {
 	t.Helper()
 	o := only(t, options)
