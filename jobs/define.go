@@ -46,7 +46,10 @@ type Func[In any] struct {
 type ResultFunc[In, Out any] struct{ Func[In] }
 
 // Define defines a job whose tasks store an In as JSON. The options are the
-// defaults of its tasks.
+// defaults of its tasks. The In may get new fields later: older tasks leave
+// them zero. For any other change, an UnmarshalJSON of In decodes the arguments
+// of older tasks. Arguments that can't be decoded fail the attempt with
+// ReasonArgs, and it is retried like others: a newer program may decode them.
 func Define[In any](job string, defaults ...Option) Func[In] {
 	return Func[In]{job: job, defaults: defaults}
 }
@@ -75,7 +78,8 @@ func (f Func[In]) With(in In, options ...Option) Spec {
 }
 
 // Args decodes the arguments of a task of this job. The error is ErrInvalid for
-// a task of another job.
+// a task of another job. If a handler returns the error of arguments that can't
+// be decoded, the attempt has ReasonArgs.
 func (f Func[In]) Args(task Task) (In, error) {
 	var in In
 	if err := f.check(task); err != nil {
@@ -100,7 +104,7 @@ func (f Func[In]) args(task Task) (In, error) {
 		return in, nil
 	}
 	if err := json.Unmarshal(task.Args, &in); err != nil {
-		return in, fmt.Errorf("args of %s: %w", f.job, err)
+		return in, &argsError{wrapped{fmt.Errorf("args of %s: %w", f.job, err)}}
 	}
 	return in, nil
 }

@@ -20,6 +20,7 @@ const (
 	ReasonSignal     Reason = "signal"     // the command was killed by a signal
 	ReasonTimeout    Reason = "timeout"    // the attempt ran for longer than its timeout
 	ReasonError      Reason = "error"      // the function returned an error or an invalid result
+	ReasonArgs       Reason = "args"       // the arguments can't be decoded, so the function was not called
 	ReasonPanic      Reason = "panic"      // the function panicked
 	ReasonStart      Reason = "start"      // the command could not be started
 	ReasonMemory     Reason = "memory"     // the command was killed because it used more memory than its limit
@@ -38,6 +39,7 @@ type (
 		in time.Duration
 	}
 	snoozeError struct{ in time.Duration }
+	argsError   struct{ wrapped }
 	cancelError struct{ wrapped }
 	failError   struct{ wrapped }
 )
@@ -47,9 +49,10 @@ func (e wrapped) Unwrap() error      { return e.err }
 func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.in) }
 
 // By these methods, taskspec.OutcomeOf recognises the errors of RetryIn,
-// Snooze, Cancel and Fail.
+// Snooze, Cancel, Fail and Func.Args.
 func (e *retryError) RetryIn() time.Duration    { return e.in }
 func (e *snoozeError) SnoozeFor() time.Duration { return e.in }
+func (e *argsError) HasBadArgs()                {}
 func (e *cancelError) CancelsTask()             {}
 func (e *failError) FailsTask()                 {}
 

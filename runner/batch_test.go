@@ -150,7 +150,9 @@ func TestTaskWithInvalidArgumentsFailsWithoutItsBatch(t *testing.T) {
 		enqueueNumbers(t, r, 1)
 		runnertest.RunDue(t, r)
 		testkit.Equal(t, "calls", calls, [][]int{{1, 1}})
-		testkit.Equal(t, "state", runnerkit.Get(t, r, bad.ID).State, jobs.Retrying)
+		got := runnerkit.Get(t, r, bad.ID)
+		testkit.Equal(t, "state", got.State, jobs.Retrying)
+		testkit.Equal(t, "reason", got.Reason, jobs.ReasonArgs)
 	})
 }
 

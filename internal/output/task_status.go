@@ -46,7 +46,7 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 		}
 	case jobs.ReasonTimeout:
 		return StatusTimedOut, what
-	case jobs.ReasonError, jobs.ReasonPanic:
+	case jobs.ReasonError, jobs.ReasonArgs, jobs.ReasonPanic:
 		return 1, what
 	}
 

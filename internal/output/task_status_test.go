@@ -26,6 +26,7 @@ func TestExitStatusOfTask(t *testing.T) {
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonError, Error: "no such address"}, 1, "task 7 failed: no such address"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonError, ExitCode: code(0), Error: "result: not JSON"}, 1,
 			"task 7 failed: result: not JSON"},
+		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonArgs, Error: "args of x"}, 1, "task 7 failed: args of x"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonPanic, Error: "panic: nil map\n\ngoroutine 1"}, 1,
 			"task 7 failed: panic: nil map"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonLost, Error: "its worker died"}, 125, "task 7 failed: its worker died"},

@@ -17,9 +17,9 @@ func TestInvalidArgsFailAttempt(t *testing.T) {
 	h := jobs.Define[counted]("email.send").Handler(func(context.Context, counted) error { called = true; return nil })
 	for _, args := range []string{`[]`, `"x"`, `{"Count":"one"}`, `{"Count":1e99}`} {
 		result, err := h.Run(t.Context(), jobs.Task{Args: json.RawMessage(args)})
-		if o := OutcomeOf(result, err); o.Reason != jobs.ReasonError || !strings.Contains(o.Error, "email.send") || called {
+		if o := OutcomeOf(result, err); o.Reason != jobs.ReasonArgs || !strings.Contains(o.Error, "email.send") || called {
 			t.Errorf(`%s: got reason %q, error %q, function called: %v; want reason %q, an error with "email.send", no call`,
-				args, o.Reason, o.Error, called, jobs.ReasonError)
+				args, o.Reason, o.Error, called, jobs.ReasonArgs)
 		}
 	}
 	if _, err := h.Run(t.Context(), jobs.Task{}); err != nil || !called {

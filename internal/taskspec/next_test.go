@@ -30,10 +30,8 @@ func outcomes() map[string]Outcome {
 		"retry in":  {Reason: jobs.ReasonError, Error: "later", retryIn: &half},
 		"snooze":    {snooze: &half},
 	}
-	for _, reason := range []jobs.Reason{jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError, jobs.ReasonPanic, jobs.ReasonStart,
-		jobs.ReasonMemory,
-		jobs.ReasonLost, jobs.ReasonShutdown,
-		jobs.ReasonCancelled} {
+	for _, reason := range []jobs.Reason{jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError, jobs.ReasonArgs, jobs.ReasonPanic,
+		jobs.ReasonStart, jobs.ReasonMemory, jobs.ReasonLost, jobs.ReasonShutdown, jobs.ReasonCancelled} {
 		all[string(reason)] = Outcome{Reason: reason, Error: string(reason)}
 	}
 	return all

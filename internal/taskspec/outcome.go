@@ -89,6 +89,11 @@ func (o *Outcome) setError(err error) {
 		}
 	}
 
+	var args interface{ HasBadArgs() }
+	if errors.As(err, &args) {
+		o.Reason = jobs.ReasonArgs
+	}
+
 	// the errors that jobs.Snooze, jobs.Cancel, jobs.Fail and jobs.RetryIn
 	// return
 	var snooze interface{ SnoozeFor() time.Duration }
@@ -139,7 +144,7 @@ func (o *Outcome) SetDelay(d time.Duration) {
 // attemptReasons are the reasons that an AttemptError may have. The others are
 // for the worker to find, and one that nobody knows would be stored as it is.
 var attemptReasons = []jobs.Reason{jobs.ReasonExit, jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError,
-	jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonMemory}
+	jobs.ReasonArgs, jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonMemory}
 
 // CutError returns a text as the database stores errors: valid UTF-8, cut to
 // MaxError bytes.

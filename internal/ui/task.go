@@ -163,6 +163,8 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 		return "not found"
 	case reason == jobs.ReasonStart:
 		return "not started"
+	case reason == jobs.ReasonArgs:
+		return "invalid args"
 	}
 	return string(reason)
 }

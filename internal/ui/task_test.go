@@ -34,6 +34,7 @@ func TestNotes(t *testing.T) {
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonSignal, Signal: 9}, "signal 9"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonTimeout}, "timeout"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonPanic}, "panic"},
+		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonArgs}, "invalid args"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonLost, Losses: 4}, "lost 4"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonStart, ExitCode: code(127)}, "not found"},
 		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonStart, ExitCode: code(126)}, "not started"},
