@@ -250,8 +250,9 @@ func TestSnoozeCountsNoAttempt(t *testing.T) {
 // snoozing, for a time between 0 and 100 ms, and one that never stops retrying.
 // Work with UntilEmpty and RunDue must return.
 func TestTasksThatComeBackAtOnceGetPause(t *testing.T) {
+	_, badArgs := jobs.Define[int]("x").Args(jobs.Task{Job: "x", Args: []byte(`"one"`)})
 	for _, again := range []error{jobs.Snooze(0), jobs.Snooze(1), jobs.Snooze(99 * time.Millisecond),
-		jobs.RetryIn(0, errors.New("busy")), jobs.RetryIn(-time.Hour, errors.New("busy"))} {
+		jobs.RetryIn(0, errors.New("busy")), jobs.RetryIn(-time.Hour, errors.New("busy")), jobs.RetryIn(0, badArgs)} {
 		onFakeTime(t, WorkOptions{}, func(context.Context, *fakeTimeTest, string) (string, error) {
 			return "", again
 		}, func(f *fakeTimeTest) {

@@ -126,7 +126,7 @@ func (o *Outcome) Delay() (time.Duration, bool) {
 	switch {
 	case o.snooze != nil && o.Reason == "":
 		return *o.snooze, true
-	case o.retryIn != nil && o.Reason == jobs.ReasonError:
+	case o.retryIn != nil && Failing(o.Reason):
 		return *o.retryIn, true
 	}
 	return 0, false
