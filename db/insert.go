@@ -140,14 +140,23 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (
 // insertOnce tries to add one task. It returns errTaken if another task has
 // taken the unique key meanwhile: the next try finds that task.
 func (t *tx) insertOnce(spec *jobs.Spec, added []jobs.Enqueued, now time.Time) (jobs.Enqueued, error) {
-	if err := t.makeRoom(now); err != nil {
-		return jobs.Enqueued{}, err
-	}
-
 	task := taskspec.NewTask(spec, now)
 	held, err := t.heldBy(spec, task.UniqueKey, now)
+	if held != 0 {
+		t.spare(held)
+	}
 	if err != nil || held != 0 && !spec.Unique.Replace {
 		return jobs.Enqueued{ID: held, Kept: true}, err
+	}
+
+	t.spare(spec.DependsOn...)
+	t.spare(spec.DependsOnAny...)
+	freed, err := t.makeRoom(len(spec.Args)+len(spec.Input), now)
+	if err == nil && freed && held != 0 { // it may have been cancelled because it waited for a dropped task
+		held, err = t.heldBy(spec, task.UniqueKey, now)
+	}
+	if err != nil {
+		return jobs.Enqueued{}, err
 	}
 
 	o, err := t.orderingOf(spec, added)
@@ -261,6 +270,7 @@ func (t *tx) appendID(values []any) ([]any, error) {
 		if err := t.scan(selectHighestID, nil, &t.lastID); err != nil {
 			return nil, err
 		}
+		t.firstID = t.lastID + 1
 	}
 	t.lastID++
 	return append(values, t.lastID), nil

@@ -99,7 +99,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 		in.added = append(in.added, one)
 		return err
 	}
-	if err := in.t.makeRoom(now); err != nil {
+	if _, err := in.t.makeRoom(len(spec.Args), now); err != nil {
 		return err
 	}
 

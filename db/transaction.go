@@ -222,6 +222,8 @@ type tx struct {
 
 	inserts *inserter // collects the new tasks of all writes of the group
 	lastID  int64     // highest id of a task; 0 if not read yet
+	firstID int64     // id of the first task that this transaction has added; 0 if not known
+	room    room      // with Options.MaxBytes
 
 	wakeups   bool // whether the current write may have given other workers something to do
 	last      bool // whether the current write is the last one of its group

@@ -71,8 +71,8 @@ type Options struct {
 	// docs/embedding.md for what else the files may take. Defaults to no bound.
 	MaxBytes int64
 	// DropOldest makes room for a new task, if the unfinished tasks alone reach
-	// MaxBytes: it cancels those of the waiting tasks that were added first.
-	// Defaults to false.
+	// MaxBytes: it cancels those of the waiting tasks that were added first,
+	// but none that the same call adds. Defaults to false.
 	DropOldest bool
 	// Log receives the log records of the worker. A failed attempt is a
 	// warning, and a failed task an error. Defaults to no log.

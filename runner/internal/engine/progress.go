@@ -83,7 +83,11 @@ func (e *Engine) storeReports() {
 
 	if changed {
 		if err := e.worker.SetQueues(context.Background(), queues); err != nil {
-			e.log.Warn("cannot record the queues of the worker", "err", err)
+			e.log.Warn("cannot record the queues of the worker, will try again", "err", err)
+			e.mu.Lock()
+			e.newQueues = true
+			e.mu.Unlock()
+			e.report()
 		}
 	}
 	if len(reports) == 0 {
