@@ -18,7 +18,7 @@ type Handler struct {
 
 	// BulkWait is how long a task of a bulk handler waits, from its due time,
 	// until the batch is full. With 0, the default, a batch starts at once. A
-	// task that waits for a full batch is pending and takes no slot. A suspect,
+	// task that waits for a full call is pending and takes no slot. A suspect,
 	// which is a task that may have killed its workers, does not wait.
 	BulkWait time.Duration
 

@@ -40,7 +40,7 @@ func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 // ExpiresIn cancels the task if its first attempt has not started within d
 // after its due time. The due time is that of At or In, or else the time at
 // which the task was added. The task also expires while it is paused, or waits
-// for other tasks, its lane, a limit or a full batch. A task that has started
+// for other tasks, its lane, a limit or a full call. A task that has started
 // once does not expire. The reason is ReasonExpired. By default a task does not
 // expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }

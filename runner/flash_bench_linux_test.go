@@ -35,7 +35,7 @@ func writtenBytes(b *testing.B) float64 {
 // for each task, from its enqueue to its end. The process enqueues and runs a
 // task every 20 ms. The benchmark simulates one task a second at 50 times the
 // speed, so WriteEvery is 100 ms instead of 5 s. In the cases with a batch, the
-// tasks have metadata, and one call of a batch handler runs several of them.
+// tasks have metadata, and one call of a bulk handler runs several of them.
 // TMPDIR must be on a disk.
 func BenchmarkBytesWritten(b *testing.B) {
 	const pace = 20 * time.Millisecond

@@ -174,7 +174,7 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 		call()
 	}
 	panics("nil function", "handler of quick is nil", func() { quick.Handler(nil) })
-	panics("nil batch function", "handler of quick is nil", func() { quick.BulkHandler(3, nil) })
+	panics("nil bulk function", "handler of quick is nil", func() { quick.BulkHandler(3, nil) })
 	panics("nil function with a result", "handler of sum is nil", func() { jobs.DefineResult[int, int]("sum").Handler(nil) })
 	panics("nil middleware", "a middleware is nil", func() { r.Use(nil) })
 	panics("nil enqueue middleware", "a middleware is nil", func() { r.UseEnqueue(nil) })

@@ -93,7 +93,7 @@ type Options struct {
 // defaults.
 type WorkOptions struct {
 	// Concurrency is how many attempts Work runs at once; the attempts of a
-	// batch count as one. Defaults to runtime.GOMAXPROCS(0).
+	// bulk call count as one. Defaults to runtime.GOMAXPROCS(0).
 	Concurrency int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them
 	// in turn. Defaults to all queues.

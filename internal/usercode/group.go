@@ -13,7 +13,7 @@ const joinWait = time.Second
 
 // Group lets goroutines meet, so that one of them calls a function for all.
 // Each task of a batch runs its middleware in a goroutine of its own, and then
-// one call of the batch function gets them all.
+// one call of the bulk function gets them all.
 type Group struct {
 	seats []*Seat
 

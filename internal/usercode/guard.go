@@ -52,7 +52,7 @@ func Call(f func()) *Panic {
 // deferred function, where the stack still shows the panic.
 func Recovered(v any) *Panic {
 	if p, ok := v.(*Panic); ok {
-		return p // the panic of a batch function, which ends several attempts
+		return p // the panic of a bulk function, which ends several attempts
 	}
 	p := &Panic{Msg: fmt.Sprintf("panic: a %T", v), Stack: fromPanic(string(debug.Stack()))}
 	var text string

@@ -45,7 +45,7 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 // attempt begins at once, in the same RunDue, and the task has one more loss.
 //
 // Call Crash on the goroutine of the function, for instance in a fake of a
-// service that the function calls. In a batch function, pass the
+// service that the function calls. In a bulk function, pass the
 // BulkTask.Context of any of its tasks: the whole batch is lost. Other
 // handlers that run at that time lose their tasks, too, and the database
 // refuses their results. Crash panics outside of an attempt of r.

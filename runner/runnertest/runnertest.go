@@ -259,10 +259,10 @@ var accessMu sync.Mutex
 // attempt, in the order of the starts. It does not run tasks that are due
 // later, such as tasks that wait for their next attempt. RunDue waits, and the
 // fake clock advances, if a rate limit delays a due task, or if the task waits
-// for a full batch (jobs.Handler.BulkWait).
+// for a full call (jobs.Handler.BulkWait).
 //
 // RunDue also enqueues the ticks of schedules that are due, including ticks
-// during such a wait. If the tasks of a schedule wait for a full batch, each
+// during such a wait. If the tasks of a schedule wait for a full call, each
 // tick may begin another wait, so the clock may advance by hours. In such a
 // test run Work in another goroutine, and call Advance. A test that counts
 // ticks should do the same: after an Advance without Work, RunDue enqueues one

@@ -348,7 +348,7 @@ func TestFlashCollectsWritesAsOnDevice(t *testing.T) {
 }
 
 // TestRunDueWaitsForFullBatch checks how far RunDue advances the clock while
-// tasks wait for a full batch. RunDue must stop the clock when the batch is
+// tasks wait for a full batch. RunDue must stop the clock when the call is
 // full, or when the time of BulkWait has passed.
 func TestRunDueWaitsForFullBatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {

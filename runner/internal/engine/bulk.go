@@ -17,7 +17,7 @@ import (
 // free before, a cycle could claim later tasks while the loop hasn't received
 // all outcomes yet. Tasks that are tried again at once would lose their places.
 
-// batch is the attempts that one call of a batch function runs. Only the loop
+// batch is the attempts that one call of a bulk function runs. Only the loop
 // uses it.
 type batch struct {
 	group *usercode.Group

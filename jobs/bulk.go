@@ -9,10 +9,10 @@ import (
 	"example.com/runner/internal/usercode"
 )
 
-// maxBatch is the greatest number of tasks in one call of a batch function.
-const maxBatch = 1000
+// maxBulk is the greatest number of tasks in one call of a bulk function.
+const maxBulk = 1000
 
-// BulkTask is one of the tasks that a batch function gets in a call. See
+// BulkTask is one of the tasks that a bulk function gets in a call. See
 // Func.BulkHandler.
 type BulkTask[In any] struct {
 	// Context is the context of this task. It ends when the task times out, is
@@ -24,7 +24,7 @@ type BulkTask[In any] struct {
 	Task    Task // the task as the worker claimed it, and as middleware has changed it since
 	Input   In
 
-	member *batchMember
+	member *bulkMember
 }
 
 // End ends this task with an error, or completes it with nil, before the
@@ -55,27 +55,27 @@ func (t BulkTask[In]) End(err error) { t.member.end(nil, err) }
 // ctx belongs to no task, so pass BulkTask.Context, not ctx, to the functions
 // of package runner.
 //
-// A batch takes one slot of the worker until the function returns. When a
+// A call takes one slot of the worker until the function returns. When a
 // worker claims a task of the job, it claims up to n-1 more tasks of the job in
 // the same queue, in the usual order. The function gets them in this order. The
-// worker takes only tasks that are due, and does not wait for a full batch. So
+// worker takes only tasks that are due, and does not wait for a full call. So
 // a task starts at once while a slot is free. If all slots are taken, more
-// tasks become due until a slot is free, so the next batch is larger. With
-// Handler.BulkWait the worker waits for a full batch. A task whose worker has
-// died several times runs in a batch of its own (see MaxLosses).
+// tasks become due until a slot is free, so the next call is larger. With
+// Handler.BulkWait the worker waits for a full call. A task whose worker has
+// died several times runs in a call of its own (see MaxLosses).
 //
 // The rate of a limit (admin.SetLimit) counts a call of the function as one
 // start, however many tasks the call has. So a rate of five a second with
-// batches of 100 allows five requests of up to 100 tasks each. Limit.Running,
-// lanes and pauses apply to each task. A batch has at most one task of a lane.
+// calls of 100 allows five requests of up to 100 tasks each. Limit.Running,
+// lanes and pauses apply to each task. A call has at most one task of a lane.
 //
 // A task that failed waits until its next attempt is due. Tasks that were
 // enqueued later may start before that. To keep the order of all tasks of a
-// queue, run one batch at a time (WorkOptions.Concurrency or a QueueMax of 1,
+// queue, make one call at a time (WorkOptions.Concurrency or a QueueMax of 1,
 // in one worker). If the function sends the tasks to a server and the request
 // fails, do not return: wait in the function and send the request again. Each
 // return of the function ends an attempt of each task. If ctx ends while the
-// function waits, return RetryIn(0, err): the next batch then begins with the
+// function waits, return RetryIn(0, err): the next call then begins with the
 // same tasks. To keep the order only among the tasks of one device or account,
 // use single tasks with a Lane.
 //
@@ -87,8 +87,8 @@ func (t BulkTask[In]) End(err error) { t.member.end(nil, err) }
 // BulkHandler panics if n is less than 1 or more than 1000, or if the function
 // is nil.
 func (f Func[In]) BulkHandler(n int, call func(ctx context.Context, tasks []BulkTask[In]) error) Handler {
-	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error {
-		return call(ctx, batchTasks[In](members))
+	return f.bulkHandler(n, call == nil, func(ctx context.Context, members []*bulkMember) error {
+		return call(ctx, bulkTasks[In](members))
 	})
 }
 
@@ -98,8 +98,8 @@ func (f Func[In]) BulkHandler(n int, call func(ctx context.Context, tasks []Bulk
 // has ended the task with BulkTask.End. The documentation of Func.BulkHandler
 // also holds for this method.
 func (f ResultFunc[In, Out]) BulkHandler(n int, call func(ctx context.Context, tasks []BulkTask[In]) ([]Out, error)) Handler {
-	return f.batchHandler(n, call == nil, func(ctx context.Context, members []*batchMember) error {
-		results, err := call(ctx, batchTasks[In](members))
+	return f.bulkHandler(n, call == nil, func(ctx context.Context, members []*bulkMember) error {
+		results, err := call(ctx, bulkTasks[In](members))
 		if err == nil && len(results) != len(members) {
 			err = fmt.Errorf("the function of %s returned %d results for %d tasks", f.job, len(results), len(members))
 		}
@@ -117,10 +117,10 @@ func (f ResultFunc[In, Out]) BulkHandler(n int, call func(ctx context.Context, t
 	})
 }
 
-func (f Func[In]) batchHandler(n int, isNil bool, call func(context.Context, []*batchMember) error) Handler {
+func (f Func[In]) bulkHandler(n int, isNil bool, call func(context.Context, []*bulkMember) error) Handler {
 	h := f.handler(isNil, nil)
-	if n < 1 || n > maxBatch {
-		panic(fmt.Sprintf("jobs: %d tasks in a batch of %s; use 1 to %d", n, f.job, maxBatch))
+	if n < 1 || n > maxBulk {
+		panic(fmt.Sprintf("jobs: %d tasks in a call of %s; use 1 to %d", n, f.job, maxBulk))
 	}
 
 	h.BulkSize = n
@@ -130,9 +130,9 @@ func (f Func[In]) batchHandler(n int, isNil bool, call func(context.Context, []*
 			return nil, err
 		}
 
-		m := &batchMember{ctx: ctx, task: task, input: in, ended: make(chan struct{})}
+		m := &bulkMember{ctx: ctx, task: task, input: in, ended: make(chan struct{})}
 		if all := usercode.Join(ctx, m); all != nil {
-			go runBatch(all, call)
+			go runBulk(all, call)
 		}
 
 		<-m.ended
@@ -151,14 +151,14 @@ func (f Func[In]) batchHandler(n int, isNil bool, call func(context.Context, []*
 	return h
 }
 
-// batchMember is one of the tasks that a batch function gets in a call.
-type batchMember struct {
+// bulkMember is one of the tasks that a bulk function gets in a call.
+type bulkMember struct {
 	ctx   context.Context
 	task  Task
 	input any
 
-	call   *batchCall  // the batchCall that has this task; set before the function is called
-	detach func() bool // stops the callback that batchCall.add has registered for the end of ctx
+	call   *bulkCall   // the bulkCall that has this task; set before the function is called
+	detach func() bool // stops the callback that bulkCall.add has registered for the end of ctx
 
 	once   sync.Once
 	ended  chan struct{} // closed when the fields below are set
@@ -168,7 +168,7 @@ type batchMember struct {
 	last   bool  // whether no other task of the call was open
 }
 
-func (m *batchMember) end(result json.RawMessage, err error) {
+func (m *bulkMember) end(result json.RawMessage, err error) {
 	m.once.Do(func() {
 		m.result, m.err, m.inTime = result, err, m.ctx.Err() == nil
 		m.last = m.call.close(m)
@@ -176,11 +176,11 @@ func (m *batchMember) end(result json.RawMessage, err error) {
 	})
 }
 
-// batchCall is a call of a batch function. A task of the call is open until the
+// bulkCall is a call of a bulk function. A task of the call is open until the
 // function ends it. The last one stays open until the function returns: its
-// attempt keeps the slot of the batch. When the contexts of all open tasks have
-// ended, batchCall ends the context of the function.
-type batchCall struct {
+// attempt keeps the slot of the call. When the contexts of all open tasks have
+// ended, bulkCall ends the context of the function.
+type bulkCall struct {
 	cancel   context.CancelCauseFunc
 	returned chan struct{} // closed when the function has returned
 
@@ -191,7 +191,7 @@ type batchCall struct {
 }
 
 // add adds a task to the call, and watches the context of the task.
-func (c *batchCall) add(m *batchMember) {
+func (c *bulkCall) add(m *bulkMember) {
 	m.call = c
 	m.detach = context.AfterFunc(m.ctx, func() {
 		c.mu.Lock()
@@ -204,7 +204,7 @@ func (c *batchCall) add(m *batchMember) {
 
 // close closes a task of the call whose outcome is set, unless it is the last
 // open one.
-func (c *batchCall) close(m *batchMember) (last bool) {
+func (c *bulkCall) close(m *bulkMember) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -222,13 +222,13 @@ func (c *batchCall) close(m *batchMember) (last bool) {
 
 // check ends the context of the function if the contexts of all open tasks have
 // ended.
-func (c *batchCall) check() {
+func (c *bulkCall) check() {
 	if c.live == 0 {
 		c.cancel(c.cause)
 	}
 }
 
-func batchTasks[In any](members []*batchMember) []BulkTask[In] {
+func bulkTasks[In any](members []*bulkMember) []BulkTask[In] {
 	tasks := make([]BulkTask[In], len(members))
 	for i, m := range members {
 		tasks[i] = BulkTask[In]{Context: m.ctx, Task: m.task, member: m}
@@ -239,13 +239,13 @@ func batchTasks[In any](members []*batchMember) []BulkTask[In] {
 	return tasks
 }
 
-// runBatch calls the function of a batch. Then it ends the tasks that the
+// runBulk calls a bulk function. Then it ends the tasks that the
 // function hasn't ended.
-func runBatch(members []*batchMember, call func(context.Context, []*batchMember) error) {
+func runBulk(members []*bulkMember, call func(context.Context, []*bulkMember) error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 
-	c := &batchCall{cancel: cancel, returned: make(chan struct{}), open: len(members), live: len(members)}
+	c := &bulkCall{cancel: cancel, returned: make(chan struct{}), open: len(members), live: len(members)}
 	for _, m := range members {
 		c.add(m)
 	}

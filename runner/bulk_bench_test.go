@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkBatch drains a queue with 10 slots, once with a handler for single
-// tasks and once with a batch handler. The handlers do nothing, or they wait
+// tasks and once with a bulk handler. The handlers do nothing, or they wait
 // for 1 ms in each call, like a request to a server.
 func BenchmarkBatch(b *testing.B) {
 	for _, wait := range []time.Duration{0, time.Millisecond} {

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/test/testkit/runnerkit"
 )
 
-// callLog lists the calls of a batch function: the time since the start of the
+// callLog lists the calls of a bulk function: the time since the start of the
 // test, and the inputs.
 type callLog struct {
 	began time.Time
@@ -52,7 +52,7 @@ func TestBatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 	}, runner.Options{})
 }
 
-// TestRateLimitsCallsOfBatchFunction limits the calls of a batch function to
+// TestRateLimitsCallsOfBatchFunction limits the calls of a bulk function to
 // two a second, like a mail provider that allows two requests a second.
 func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 	for name, test := range map[string]struct {
