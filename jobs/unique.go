@@ -36,7 +36,10 @@ type UniqueOptions struct {
 	// key. Add Lane(key) if the two must not overlap.
 	UntilStart bool
 
-	Global bool // whether the key is shared with the commands and with all jobs that say Global, too
+	// Global shares the key with the commands and with all jobs that say
+	// Global, too: Task.UniqueKey is then only KEY. A record of runner list
+	// --json has unique_global, so that a copy of the task keeps the key.
+	Global bool
 }
 
 // Unique gives the task a unique key, which must not be empty. While a task of

@@ -27,7 +27,7 @@ func TestOptionTables(t *testing.T) {
 		{"docs/json.md", "\n## task\n", []string{"in", "expires_in", "input", "unique_args"}, anyOption, recordRow},
 		{"docs/json.md", "\n## task of a schedule\n", []string{"input"}, func(o *taskspec.OptionInfo) bool { return !o.OneTask },
 			recordRow},
-		{"docs/sql.md", "\n### Columns of `enqueue`\n", []string{"in", "expires_in", "path", "event", "unique_args"},
+		{"docs/sql.md", "\n### Columns of `enqueue`\n", []string{"in", "expires_in", "path", "event", "unique_args", "unique_global"},
 			anyOption, columnRow},
 		{"docs/file-format.md", "\n## `options`\n", nil, (*taskspec.OptionInfo).Stored, storedRow},
 	} {

@@ -17,9 +17,9 @@ import (
 
 // notInSQL lists the task options that the view enqueue has no columns for. It
 // has points in time instead of delays, and the unique key itself instead of
-// unique_args. The worker looks up the path of the program. Only a hook has an
-// event.
-var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args"}
+// unique_args. It has no unique_global: a key belongs to its job. The worker
+// looks up the path of the program. Only a hook has an event.
+var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args", "unique_global"}
 
 // plainOptions inserts one task for each task option with plain SQL and
 // compares the stored option with the inserted value.

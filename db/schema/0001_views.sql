@@ -4,6 +4,7 @@
 -- Tasks for other programs, with the keys of docs/json.md. Times are texts in UTC, and durations are seconds.
 CREATE VIEW {tasks_view} AS
 SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' AS reason, t.priority, t.lane, t.unique_key,
+  t.job <> 'command' AND coalesce(substr(t.unique_key, 1, length(t.job) + 1) <> t.job || '#', 0) AS unique_global,
   (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
   (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, t.batch, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,

@@ -15,7 +15,7 @@ import (
 
 // notEdited lists the flags of a new task that edit doesn't have. A task keeps
 // its job and its dependencies.
-var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "inherit-env", "paused"}
+var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "unique-global", "inherit-env", "paused"}
 
 // Edit has the changes of the command edit.
 type Edit struct {

@@ -172,7 +172,7 @@ func (t *TaskFlags) checkTexts(c *Context) error {
 
 // checkPairs checks flags that need or exclude others.
 func (t *TaskFlags) checkPairs(c *Context) error {
-	keyless := FirstSet(c, "unique-for", "unique-states", "unique-mode")
+	keyless := FirstSet(c, "unique-for", "unique-states", "unique-mode", "unique-global")
 	commandOnly := FirstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
 	eachless := FirstSet(c, "job", "batch")
 	switch {

@@ -19,7 +19,7 @@ import (
 // sampleRecord is the example in docs/json.md. It shows the keys, their order,
 // and the format of the values.
 const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://example.com/hook"],"label":null,"queue":"default",
- "state":"retrying","reason":"exit","priority":5,"lane":null,"unique_key":null,"after":[],"after_any":[],
+ "state":"retrying","reason":"exit","priority":5,"lane":null,"unique_key":null,"unique_global":false,"after":[],"after_any":[],
  "schedule":null,"batch":null,"run_at":"2026-01-31T13:12:03.000Z","expires_at":null,"attempt":2,"max_attempts":3,"losses":0,
  "max_losses":3,"unique_for":null,"unique_states":null,"timeout":30,"kill_after":10,"backoff":"exponential","backoff_delay":24,
  "backoff_max":3600,"retry_on":null,"output_limit":1048576,"leave_children":false,"path":"/usr/bin/curl","cwd":"/srv/app",

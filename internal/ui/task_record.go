@@ -20,7 +20,7 @@ import (
 func NewTask(t jobs.Task, now time.Time) Record {
 	r := make(Record, 0, 80).With("id", t.ID, "job", t.Job, "args", Raw(t.Args), "label", Known(t.Label),
 		"queue", t.Queue, "state", t.State, "reason", Known(t.Reason), "priority", t.Priority,
-		"lane", Known(t.Lane), "unique_key", Known(t.UniqueKey),
+		"lane", Known(t.Lane), "unique_key", Known(t.UniqueKey), "unique_global", taskspec.SpecOf(&t).Unique.Global,
 		"after", append([]int64{}, t.DependsOn...), "after_any", append([]int64{}, t.DependsOnAny...),
 		"schedule", Known(t.Schedule), "batch", Known(t.Batch),
 		"run_at", Stamp(t.RunAt), "expires_at", Stamp(t.ExpiresAt),

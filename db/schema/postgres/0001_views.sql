@@ -4,6 +4,7 @@
 -- tasks_view shows tasks with the keys of docs/json.md. Times are texts in UTC, durations are in seconds.
 CREATE VIEW tasks_view AS
 SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS reason, t.priority, t.lane, t.unique_key,
+  CASE WHEN t.job <> 'command' AND NOT starts_with(t.unique_key, t.job || '#') THEN 1 ELSE 0 END AS unique_global,
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, t.batch, utc(t.run_at) AS run_at, utc(t.expires_at) AS expires_at, t.attempt, t.max_attempts, t.losses, t.max_losses,
