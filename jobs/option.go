@@ -81,7 +81,10 @@ func Timeout(d time.Duration) Option { return func(s *Spec) { s.Timeout = d } }
 
 // KeepFor sets how long the task is kept after it has finished, in whatever
 // state, at most ten years. It replaces WorkOptions.Keep and KeepFailed of all
-// workers. In Define, it is the retention of the job.
+// workers. In Define, it is the retention of the job. The deletion comes up to
+// ten minutes later, because workers search at intervals, or earlier if
+// MaxBytes of runner.Options needs the room. After 30 days the task may outlive
+// the record of its worker.
 func KeepFor(d time.Duration) Option { return func(s *Spec) { s.KeepFor = d } }
 
 // WithBackoff sets the delay between attempts. By default it is 10 s after the

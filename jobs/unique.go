@@ -15,7 +15,8 @@ type UniqueOptions struct {
 	// States are finished states in which the task holds its key, too. The
 	// key becomes free when a worker deletes the task: by default after 7
 	// days, or after 30 days if it failed (Keep and KeepFailed of
-	// runner.WorkOptions). To hold the key after the task is deleted, use For.
+	// runner.WorkOptions), or earlier if MaxBytes of runner.Options needs the
+	// room. To hold the key after the task is deleted, use For.
 	States []State
 
 	// Args derives the key from the job and its arguments. Two tasks have the

@@ -109,6 +109,9 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 		if _, err := os.Stat(path); err == nil {
 			t.Fatalf("%s: got a new file, want none", name)
 		}
+		if e, ok := errors.AsType[*jobs.Error](err); ok && options.Sync != 0 && options.WriteEvery == 0 {
+			testkit.Equal(t, "hint", e.Hint, "SyncFull, SyncNormal or SyncFlash")
+		}
 	}
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(quick.Handler(runs))

@@ -31,7 +31,7 @@ func (o *Options) validate() error {
 	case o.BusyTimeout < 0:
 		return invalidValue(orDefault, "option BusyTimeout is negative: %v", o.BusyTimeout)
 	case o.Sync < SyncFull || o.Sync > SyncFlash:
-		return invalidValue("Full, Normal or Flash", "unknown level %d of Sync", o.Sync)
+		return invalidValue("SyncFull, SyncNormal or SyncFlash", "unknown level %d of Sync", o.Sync)
 	case o.WriteEvery < 0:
 		return invalidValue(orDefault, "option WriteEvery is negative: %v", o.WriteEvery)
 	}
