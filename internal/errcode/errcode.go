@@ -8,6 +8,7 @@ const (
 	BackupDirectory   = "backup_directory"    // the destination of a backup is a directory
 	BackupExists      = "backup_exists"       // the destination of a backup already exists
 	DanglingSymlink   = "dangling_symlink"    // the path is a symlink to a file that does not exist; `Subject` is the path of that file
+	DiskFull          = "disk_full"           // the disk has no space left but what runner keeps free, or no inodes
 	EmptyFile         = "empty_file"          // the file is empty, and this call does not create a database
 	ExposedDatabase   = "exposed_database"    // other users may write the database file or its directory
 	ForeignObject     = "foreign_object"      // another program has added a trigger or an index to one of runner's tables

@@ -4,7 +4,8 @@
 //
 // Many of its types are declared in package db, which other modules must not
 // import. Their fields are part of the API all the same: `go doc
-// example.com/runner/db.Limit` prints those of a Limit.
+// example.com/runner/db.Limit` prints those of a Limit, and db.WorkerInfo has
+// those of a Worker.
 //
 // Each function gets the Runner after the context:
 //

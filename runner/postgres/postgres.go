@@ -41,7 +41,9 @@
 //
 // The functions and the code that enqueues are the same with a file and with a
 // server. So you can test both without a server: package runnertest gives the
-// test a file and a fake clock.
+// test a file and a fake clock. Only code that uses pgx needs a server: give
+// each test a schema of its own (Open), and run its tasks with
+// WorkOptions.UntilEmpty.
 //
 //	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 //		r.Register(Greet.Handler(greet))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -25,7 +26,7 @@ func FileError(err error, path string) error {
 		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err,
 			Why: []string{"permission denied"}, Hint: "check the owner and mode of the file and of its directory"}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return &jobs.Error{Kind: jobs.ErrFull, What: "no space or no inodes left for " + path, Err: err,
+		return &jobs.Error{Kind: jobs.ErrFull, Code: errcode.DiskFull, What: "no space or no inodes left for " + path, Err: err,
 			Why: []string{err.Error(), "nothing was written"}, Hint: "free some space on its disk, then again"}
 	default:
 		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot open " + path, Err: err, Why: []string{err.Error()}}

@@ -110,7 +110,8 @@ func (s *Server) Explain(err error) error {
 		return problem(jobs.ErrPermission, "the server is read only:",
 			"the address of the primary server, or target_session_attrs=read-write", firstLine(err))
 	case state == "53100" || state == "53200":
-		return problem(jobs.ErrFull, "the disk of the server is full:", "free some space on its disk, then again", firstLine(err))
+		return &jobs.Error{Kind: jobs.ErrFull, Code: errcode.DiskFull, What: "the disk of the server is full: " + s.Name(),
+			Why: []string{firstLine(err)}, Hint: "free some space on its disk, then again", Err: err}
 	case state == "08P01" || state == "0A000": // 08P01 is PgBouncer's, for a startup parameter that it doesn't know
 		return problem(jobs.ErrInvalid, "there is a pooler between this program and",
 			"the address of the server itself, or a pool in session mode", firstLine(err),

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -39,7 +40,7 @@ func (r room) check(path string) error {
 		return nil
 	}
 
-	return &jobs.Error{Kind: jobs.ErrFull, What: "the disk is nearly full: " + path,
+	return &jobs.Error{Kind: jobs.ErrFull, Code: errcode.DiskFull, What: "the disk is nearly full: " + path,
 		Why: []string{
 			fmt.Sprintf("%d MiB are free, and %d MiB are kept for the results of what runs", r.free>>20, r.reserve()>>20),
 			"nothing was written",
@@ -49,7 +50,7 @@ func (r room) check(path string) error {
 
 // fullError returns the error of a disk without space or without inodes.
 func fullError(r room, path string, err error) error {
-	e := &jobs.Error{Kind: jobs.ErrFull, What: "the disk is full: " + path, Why: []string{"nothing was written"},
+	e := &jobs.Error{Kind: jobs.ErrFull, Code: errcode.DiskFull, What: "the disk is full: " + path, Why: []string{"nothing was written"},
 		Hint: "free some space on its disk, then again", Err: err}
 	if r.noInodes() {
 		e.What, e.Hint = "the disk has no inodes left: "+path, "remove some files on its disk, then again"

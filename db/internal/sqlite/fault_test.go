@@ -9,6 +9,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -62,6 +63,9 @@ func TestEachCodeOfSQLiteHasItsCause(t *testing.T) {
 		err, ok := errors.AsType[*jobs.Error](explainCode(c.code, c.room, cause, "/nowhere/q.db"))
 		if !ok || err.Kind != c.kind || err.What != c.what || err.Err != cause {
 			t.Errorf("code %d, %+v: got %v, want %v: %s", c.code, c.room, err, c.kind, c.what)
+		}
+		if full := c.kind == jobs.ErrFull; full != (err.Code == errcode.DiskFull) {
+			t.Errorf("code %d, %+v: got the error code %q", c.code, c.room, err.Code)
 		}
 	}
 }
