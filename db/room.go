@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -93,7 +94,7 @@ func (t *tx) makeRoom(size int, now time.Time) (freed bool, err error) {
 			return freed, err
 		}
 		if n == 0 {
-			return freed, &jobs.Error{Kind: jobs.ErrFull, What: "the database has its full size: " + t.db.path,
+			return freed, &jobs.Error{Kind: jobs.ErrFull, Code: errcode.FileBound, What: "the database has its full size: " + t.db.path,
 				Why: []string{
 					fmt.Sprintf("its unfinished tasks and the new ones take %d MiB; Options.MaxBytes allows %d MiB",
 						(used-1)>>20+1, bound>>20),

@@ -78,8 +78,9 @@ func (f Func[In]) With(in In, options ...Option) Spec {
 }
 
 // Args decodes the arguments of a task of this job. The error is ErrInvalid for
-// a task of another job. If a handler returns the error of arguments that can't
-// be decoded, the attempt has ReasonArgs.
+// a task of another job, and else one that wraps that of encoding/json. If a
+// handler returns the error of arguments that can't be decoded, the attempt has
+// ReasonArgs.
 func (f Func[In]) Args(task Task) (In, error) {
 	var in In
 	if err := f.check(task); err != nil {

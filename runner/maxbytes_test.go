@@ -3,6 +3,7 @@ package runner_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,6 +77,8 @@ func TestBoundedFileRefusesTasksUntilSomeHaveFinished(t *testing.T) {
 		_, err = r.Enqueue(t.Context(), sample.With(someKiB))
 	}
 	testkit.ErrorIs(t, err, jobs.ErrFull, "the database has its full size", "Options.MaxBytes allows 2 MiB")
+	full, _ := errors.AsType[*jobs.Error](err)
+	testkit.Equal(t, "code", full.Code, "file_bound")
 	testkit.Len(t, "tasks in the file", stored(t, r, jobs.Pending), n-1)
 	testkit.Between(t, "number of tasks", n-1, 40, 150)
 

@@ -65,10 +65,11 @@ type Options struct {
 	WriteEvery time.Duration
 	// MaxBytes is a bound for the size of the file, at least 1 MiB; a server
 	// has none. At the bound, a call that adds a task first deletes the oldest
-	// finished tasks, also those that Keep would keep. If no finished task is
-	// left, the call returns jobs.ErrFull, or drops tasks: see DropOldest. All
-	// programs that add tasks to the file should set the same bound. See
-	// docs/embedding.md for what else the files may take. Defaults to no bound.
+	// finished tasks, also those that Keep or KeepFor would keep. If no
+	// finished task is left, the call returns jobs.ErrFull, or drops tasks: see
+	// DropOldest. All programs that add tasks to the file should set the same
+	// bound. See docs/embedding.md for what else the files may take. Defaults
+	// to no bound.
 	MaxBytes int64
 	// DropOldest makes room for a new task, if the unfinished tasks alone reach
 	// MaxBytes: it cancels those of the waiting tasks that were added first,

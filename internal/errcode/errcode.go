@@ -11,6 +11,7 @@ const (
 	DiskFull          = "disk_full"           // the disk has no space left but what runner keeps free, or no inodes
 	EmptyFile         = "empty_file"          // the file is empty, and this call does not create a database
 	ExposedDatabase   = "exposed_database"    // other users may write the database file or its directory
+	FileBound         = "file_bound"          // the file has reached `Options.MaxBytes`, and nothing is left to delete
 	ForeignObject     = "foreign_object"      // another program has added a trigger or an index to one of runner's tables
 	HardLinked        = "hard_linked"         // the database file has several names (hard links)
 	IsDirectory       = "is_directory"        // the path is a directory

@@ -104,7 +104,9 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 // not fsynced, because New replaces Options.Sync by runner.SyncNormal. Only the
 // value runner.SyncFlash stays: the Runner then collects writes, as it does for
 // runner.Open. Like that, it gives its tables no prefix: for SQL that names the
-// tables of runner.New, set Options.Prefix to "runner_".
+// tables of runner.New, set Options.Prefix to "runner_". With Options.MaxBytes,
+// the size of the file is read again only after the clock has advanced by a
+// millisecond.
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
 	return open(t, filepath.Join(t.TempDir(), "test.db"), options)
