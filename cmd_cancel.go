@@ -81,7 +81,7 @@ func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelR
 // could stop them. Then it prints them.
 func awaitStop(ctx context.Context, r *runner.Runner, out *cli.Outcomes, ids []int64) error {
 	var tasks map[int64]jobs.Task
-	err := r.Changes(ctx, func() (done bool, err error) {
+	err := admin.Changes(ctx, r, func() (done bool, err error) {
 		workers, err := admin.Workers(ctx, r)
 		if err == nil {
 			tasks, err = cli.TasksByID(ctx, r, ids)

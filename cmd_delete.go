@@ -8,6 +8,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func deleteCommand(a *cli.App) *cli.Command {
@@ -53,7 +54,7 @@ func (o *deleteOptions) read(c *cli.Context, a *cli.App) error {
 
 func (o *deleteOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
 	if o.cursor != "" {
-		return r.RemoveCursor(ctx, o.cursor)
+		return admin.RemoveCursor(ctx, r, o.cursor)
 	}
 
 	selected := len(o.Selection.Filter.IDs) == 0 // and not typed: it's no error if a task stays

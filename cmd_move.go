@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/ui"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/postgres"
 )
 
@@ -91,16 +92,16 @@ func (o *moveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 	ctx, stop := ui.Until(ctx) // after a signal the move stops, and the source stays as it was
 	defer stop()
 
-	progress := ui.NewBar(p, "moving", r.Path())
+	progress := ui.NewBar(p, "moving", admin.Path(r))
 	to, rows, err := o.moveAll(ctx, r, func(done, of int) { progress.Total = of; progress.Step(done) })
 	progress.Clear()
 	if err = ui.Interrupted(ctx, err); err != nil {
 		return err
 	}
 	if rows == nil {
-		p.Note("%s was moved to %s before; nothing was done", r.Path(), to)
+		p.Note("%s was moved to %s before; nothing was done", admin.Path(r), to)
 	} else {
-		p.Note("%s rejects writes from now on; start workers on %s", r.Path(), to)
+		p.Note("%s rejects writes from now on; start workers on %s", admin.Path(r), to)
 	}
 
 	for _, c := range rows {
@@ -116,7 +117,7 @@ func (o *moveOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) 
 // moveAll copies all data of r to the database at o.to, and creates it if it is
 // missing. After an error it left the source as it was, or the copy is
 // complete: a second call then only says so. It returns where the tasks are now
-// (Runner.Path), and no rows if an earlier call has finished the move.
+// (admin.Path), and no rows if an earlier call has finished the move.
 func (o *moveOptions) moveAll(
 	ctx context.Context, r *runner.Runner, progress func(done, of int),
 ) (to string, rows []transfer.TableCount, err error) {
@@ -133,5 +134,5 @@ func (o *moveOptions) moveAll(
 	defer there.Close()
 
 	rows, err = transfer.Move(ctx, db.Of(r), db.Of(there), time.Now(), progress)
-	return there.Path(), rows, err
+	return admin.Path(there), rows, err
 }

@@ -19,7 +19,7 @@ func (o *enqueueOptions) workHere(ctx context.Context, r *runner.Runner) (
 	go func() {
 		defer close(ended)
 
-		err := db.WorkOne(working, r, db.OneTask{Adding: ctx, Spec: o.spec, Stdin: o.stdin,
+		err := db.InsideOf(r).WorkOne(working, db.OneTask{Adding: ctx, Spec: o.spec, Stdin: o.stdin,
 			Added: func(a jobs.Enqueued) {
 				added = a
 				close(committed)

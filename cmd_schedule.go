@@ -57,7 +57,7 @@ input, add --reveal, because apply rejects hidden values.`,
 }
 
 func runScheduleList(ctx context.Context, r *runner.Runner, p *ui.Printer, reveal bool) error {
-	list, err := r.Schedules(ctx)
+	list, err := admin.Schedules(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (o *scheduleNames) readOne(c *cli.Context, a *cli.App) error {
 }
 
 func (o *scheduleShowOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
-	s, err := r.Schedule(ctx, o.scheduleNames[0])
+	s, err := admin.Schedule(ctx, r, o.scheduleNames[0])
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,7 @@ func (o *scheduleAddOptions) read(c *cli.Context, a *cli.App) (err error) {
 }
 
 func (o *scheduleAddOptions) run(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
-	done, err := r.ApplySchedules(ctx, []jobs.Schedule{o.schedule}, runner.ApplyOptions{Keep: !o.replace})
+	done, err := admin.ApplySchedules(ctx, r, []jobs.Schedule{o.schedule}, admin.ApplyOptions{Keep: !o.replace})
 	if bad, ok := errors.AsType[*runner.SpecError](err); ok {
 		err = bad.Err
 	}

@@ -11,10 +11,11 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 func scheduleApplyCommand(a *cli.App) *cli.Command {
-	var how runner.ApplyOptions
+	var how admin.ApplyOptions
 	return &cli.Command{
 		Name: "apply", Usage: "add and change schedules from a file", UsageText: "runner schedule apply FILE|- [--prune] [--dry-run]",
 		Flags: []cli.Flag{
@@ -101,7 +102,7 @@ except with --update. It removes no schedule whose line is gone.`,
 			if err := f.ReadCrontab(a.Getenv, prefix, system); err != nil {
 				return err
 			}
-			return applySchedules(c, a, f, runner.ApplyOptions{Keep: !update, DryRun: dryRun})
+			return applySchedules(c, a, f, admin.ApplyOptions{Keep: !update, DryRun: dryRun})
 		},
 	}
 }
@@ -121,7 +122,7 @@ func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*input.Sche
 }
 
 // applySchedules applies a file and prints the outcome for each schedule.
-func applySchedules(c *cli.Context, a *cli.App, f *input.ScheduleFile, how runner.ApplyOptions) error {
+func applySchedules(c *cli.Context, a *cli.App, f *input.ScheduleFile, how admin.ApplyOptions) error {
 	how.DryRun = how.DryRun || f.IsInvalid()
 	create := !how.DryRun
 	r, err := a.Open(c, create, runner.Options{})
@@ -138,7 +139,7 @@ func applySchedules(c *cli.Context, a *cli.App, f *input.ScheduleFile, how runne
 	}
 	defer r.Close()
 
-	done, err := r.ApplySchedules(c.Context, f.Schedules, how)
+	done, err := admin.ApplySchedules(c.Context, r, f.Schedules, how)
 	if err := f.Failure(err); err != nil {
 		return err
 	}

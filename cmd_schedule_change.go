@@ -26,7 +26,7 @@ its last task is unfinished. schedule run prints the id of the task on stdout.`,
 }
 
 func (o *scheduleNames) enqueue(ctx context.Context, r *runner.Runner, p *ui.Printer) error {
-	t, err := r.RunSchedule(ctx, (*o)[0])
+	t, err := admin.RunSchedule(ctx, r, (*o)[0])
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (o *scheduleChange) run(ctx context.Context, r *runner.Runner, p *ui.Printe
 
 		changed := ui.RemovedSchedule(name)
 		if !o.gone {
-			s, err := r.Schedule(ctx, name)
+			s, err := admin.Schedule(ctx, r, name)
 			if err != nil {
 				return err
 			}

@@ -171,7 +171,7 @@ func (o *workOptions) read(c *cli.Context, a *cli.App) (err error) {
 	}
 
 	for i, q := range o.work.Queues {
-		if slices.ContainsFunc(o.work.Queues[:i], func(other runner.QueueMax) bool { return other.Name == q.Name }) {
+		if slices.ContainsFunc(o.work.Queues[:i], func(other jobs.QueueMax) bool { return other.Name == q.Name }) {
 			return ui.Usage("--queue %s is repeated", q.Name)
 		}
 	}
@@ -227,9 +227,9 @@ func orNone[T int64 | time.Duration](parse func(string) (T, error)) func(string)
 }
 
 // parseQueueMax parses NAME[=MAX].
-func parseQueueMax(text string) (runner.QueueMax, error) {
+func parseQueueMax(text string) (jobs.QueueMax, error) {
 	name, limit, limited := strings.Cut(text, "=")
-	q := runner.QueueMax{Name: name}
+	q := jobs.QueueMax{Name: name}
 	if _, err := cli.ParseQueue(name); err != nil || !limited {
 		return q, err
 	}

@@ -19,6 +19,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit/sample"
 )
 
@@ -118,7 +119,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 	defer again.Close()
 	shell := exec.CommandContext(c.Context(), "/bin/sh", "-c", line)
 	shell.Dir, shell.Stdin = c.dir, strings.NewReader(string(s.Input))
-	shell.Env = append(os.Environ(), "RUNNER_DB="+again.Path(), "HOME="+c.dir)
+	shell.Env = append(os.Environ(), "RUNNER_DB="+admin.Path(again), "HOME="+c.dir)
 	for name, value := range s.Env {
 		if !reveal {
 			shell.Env = append(shell.Env, name+"="+value)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"example.com/runner/runner/admin"
 )
 
 // idle returns the processor time that an idle worker process uses, as a
@@ -18,7 +20,7 @@ func idle(ctx context.Context, e *env) (float64, error) {
 	}
 	defer r.Close()
 
-	w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10})
+	w, err := startWorker(ctx, child{Path: admin.Path(r), Concurrency: 10})
 	if err != nil {
 		return 0, err
 	}

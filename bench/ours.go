@@ -7,6 +7,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 var noop = jobs.Define[payload]("noop", jobs.MaxAttempts(1))
@@ -33,7 +34,7 @@ func ours(name string, level runner.Sync) system {
 			stop:  func(context.Context) error { halt(); return <-ended },
 			count: func(ctx context.Context) (int, int, error) { return ourCounts(ctx, r) },
 			misplaced: func(ctx context.Context) (int, error) {
-				pool, err := sql.Open("sqlite", dsn(r.Path(), "NORMAL"))
+				pool, err := sql.Open("sqlite", dsn(admin.Path(r), "NORMAL"))
 				if err != nil {
 					return 0, err
 				}

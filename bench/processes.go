@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // The measurements in this file use several processes; see child.go.
@@ -39,7 +40,7 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 
 		var workers []*worker
 		for range processes {
-			w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10, UntilEmpty: true, Held: true})
+			w, err := startWorker(ctx, child{Path: admin.Path(r), Concurrency: 10, UntilEmpty: true, Held: true})
 			if err != nil {
 				return 0, err
 			}
@@ -92,7 +93,7 @@ func keptSpeed(concurrency int) func(context.Context, *env) (float64, error) {
 		}
 		defer r.Close()
 
-		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: concurrency})
+		w, err := startWorker(ctx, child{Path: admin.Path(r), Concurrency: concurrency})
 		if err != nil {
 			return 0, err
 		}
@@ -152,7 +153,7 @@ func enqueueBeside(concurrency int, p float64) func(context.Context, *env) (floa
 		}
 		defer r.Close()
 
-		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: concurrency})
+		w, err := startWorker(ctx, child{Path: admin.Path(r), Concurrency: concurrency})
 		if err != nil {
 			return 0, err
 		}
@@ -195,7 +196,7 @@ func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error
 		}
 		defer r.Close()
 
-		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 10})
+		w, err := startWorker(ctx, child{Path: admin.Path(r), Concurrency: 10})
 		if err != nil {
 			return 0, err
 		}
@@ -236,7 +237,7 @@ func start(args func(e *env) []string, n int) func(context.Context, *env) (float
 		}
 		defer r.Close()
 
-		w, err := startWorker(ctx, child{Path: r.Path(), Concurrency: 1})
+		w, err := startWorker(ctx, child{Path: admin.Path(r), Concurrency: 1})
 		if err != nil {
 			return 0, err
 		}

@@ -7,15 +7,27 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Package runner sets these variables for the command line, the pages and
-// runnertest, which need more of a *runner.Runner than its methods.
+// Package runner sets these variables for the packages beside it, the command
+// line and the pages, which need more of a *runner.Runner than its methods.
 var (
 	// Of returns the database of a Runner.
 	Of func(runner any) *DB
-	// WorkOne does what Runner.Work does, but for one task only, which it adds
-	// itself.
-	WorkOne func(ctx context.Context, runner any, one OneTask) error
+	// InsideOf returns what else is inside a Runner.
+	InsideOf func(runner any) Inside
 )
+
+// Inside has what a Runner doesn't show: runner/admin has functions for most of
+// it, with comments.
+type Inside struct {
+	Jobs           func() []string // names of the registered jobs, sorted
+	Changes        func(ctx context.Context, check func() (done bool, err error)) error
+	ApplySchedules func(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error)
+	RunSchedule    func(ctx context.Context, name string) (jobs.Task, error)
+	Abort          func()
+
+	// WorkOne does what Work does, but for one task only, which it adds itself.
+	WorkOne func(ctx context.Context, one OneTask) error
+}
 
 // OneTask is the task of a worker that runs no other.
 type OneTask struct {

@@ -15,6 +15,7 @@ import (
 	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -309,7 +310,7 @@ func drain(t *testing.T, name string, d *DB) {
 	t.Helper()
 	ctx, at := context.Background(), now().Add(24*time.Hour)
 	w, err := d.Register(ctx, WorkerInfo{Name: "next", Lease: time.Minute, StartedAt: at},
-		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+		[]ClaimJob{{Job: commands.Job, MaxAttempts: 1}})
 	if err != nil {
 		t.Errorf("%s: register: got error %v, want none", name, err)
 		return

@@ -52,6 +52,9 @@ func ParseAddress(text string) Address {
 // "3.54.1".
 func EngineVersion() string { return sqlite.Version() }
 
+// RunnerVersion is the version of the library and of the program.
+const RunnerVersion = "0.1.0"
+
 // SchemaVersion returns the version of the schema of files that this program
 // writes.
 func SchemaVersion() int { return schema.Version(schema.SQLite) }

@@ -2,8 +2,10 @@ package db
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -219,4 +221,9 @@ func (d *DB) Cursors(ctx context.Context) ([]Cursor, error) {
 		Since number
 	}
 	return readAs(ctx, d, func(r *row) Cursor { return Cursor{r.Name, r.Behind, r.Since.time()} }, selectCursors)
+}
+
+// NoCursor returns the error of a name that no cursor has.
+func NoCursor(name string) error {
+	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoCursor, Subject: name, What: fmt.Sprintf("no cursor %q", name)}
 }

@@ -96,7 +96,7 @@ func (l *scenario) enqueue() error {
 
 func (l *scenario) register() (err error) {
 	l.w, err = l.d.Register(context.Background(), WorkerInfo{ID: NewWorkerID(), Name: "w", Lease: time.Minute, StartedAt: l.at},
-		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+		[]ClaimJob{{Job: commands.Job, MaxAttempts: 1}})
 	return err
 }
 
@@ -209,7 +209,7 @@ func (l *scenario) lose() error {
 	ctx := context.Background()
 	if !l.otherJoined {
 		other, err := l.d.Register(ctx, WorkerInfo{ID: NewWorkerID(), Name: "other", Lease: time.Minute, StartedAt: l.at},
-			[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+			[]ClaimJob{{Job: commands.Job, MaxAttempts: 1}})
 		if err != nil {
 			return err
 		}

@@ -264,6 +264,44 @@ func (d *DB) changeNamed(ctx context.Context, name string, change func(*tx, jobs
 	})
 }
 
+// ApplyOptions are the options of admin.ApplySchedules for schedules that exist
+// already.
+type ApplyOptions struct {
+	Keep   bool // whether ApplySchedules fails (jobs.ErrConflict) instead of changing an existing schedule
+	Prune  bool // whether schedules that are not in the list are removed
+	DryRun bool // whether ApplySchedules only reports the changes and makes none
+}
+
+// Applied is what admin.ApplySchedules did with one schedule.
+type Applied struct {
+	Schedule jobs.Schedule // the schedule after the change, or before its removal
+	Did      ScheduleChange
+}
+
+// ScheduleChange says what happened to a schedule.
+type ScheduleChange string
+
+// The changes of a schedule.
+const (
+	ScheduleAdded     ScheduleChange = "added"
+	ScheduleChanged   ScheduleChange = "changed"
+	ScheduleUnchanged ScheduleChange = "unchanged"
+	ScheduleRemoved   ScheduleChange = "removed"
+)
+
+// Schedule returns the schedule of a name.
+func (d *DB) Schedule(ctx context.Context, name string) (jobs.Schedule, error) {
+	list, err := d.Schedules(ctx)
+	if err != nil {
+		return jobs.Schedule{}, err
+	}
+	i := slices.IndexFunc(list, func(s jobs.Schedule) bool { return s.Name == name })
+	if i < 0 {
+		return jobs.Schedule{}, NoSchedule(name)
+	}
+	return list[i], nil
+}
+
 // NoSchedule returns the error of a name that no schedule has.
 func NoSchedule(name string) error {
 	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoSchedule, Subject: name, What: "no schedule " + name}

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	commands "example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -93,7 +94,7 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 		"NEW.timeout NOT BETWEEN 1 AND %d":                    taskspec.MaxDelay.Milliseconds(),
 		"NEW.backoff_max NOT BETWEEN 0 AND %d":                taskspec.MaxDelay.Milliseconds(),
 		"CHECK (length(data) <= %d)":                          taskspec.MaxInput,
-		"coalesce(NEW.job, '%s')":                             jobs.CommandJob,
+		"coalesce(NEW.job, '%s')":                             commands.Job,
 		"coalesce(NEW.queue, '%s')":                           jobs.NewSpec("").Queue,
 		"coalesce(NEW.priority, %d)":                          taskspec.DefaultPriority,
 		"coalesce(NEW.max_losses, %d)":                        jobs.NewSpec("").MaxLosses,

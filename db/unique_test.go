@@ -71,7 +71,7 @@ func TestReplaceKeepsTaskThatHasStarted(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, err := d.Register(t.Context(), WorkerInfo{Name: "w", Lease: time.Minute, StartedAt: now()},
-		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+		[]ClaimJob{{Job: commands.Job, MaxAttempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

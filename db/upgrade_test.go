@@ -109,7 +109,7 @@ func (b before) works(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Equal(t, "id of a new task", added[0].ID, last+1)
 	w, err := d.Register(t.Context(), WorkerInfo{ID: NewWorkerID(), Name: "new", Lease: time.Minute, StartedAt: now()},
-		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+		[]ClaimJob{{Job: commands.Job, MaxAttempts: 1}})
 	testkit.NoError(t, err)
 	result, err := w.Cycle(t.Context(), Cycle{Now: now(), Look: true, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
 	testkit.NoError(t, err)

@@ -58,7 +58,7 @@ type WorkerInfo struct {
 	Namespace string          // PID namespace that PID belongs to; empty if unknown
 	User      string          // name of the user who runs the worker
 	UID       int             // id of the user who runs the worker; -1 if unknown
-	Version   string          // version of runner in the worker, as in the constant runner.Version
+	Version   string          // version of runner in the worker, as in the constant RunnerVersion
 	Slots     int             // greatest number of attempts that the worker runs at once; the attempts of a batch count as one
 	Queues    []jobs.QueueMax // queues that the worker serves; nil for all queues
 	Jobs      []string        // names of the jobs whose tasks the worker takes; none in runner run

@@ -16,7 +16,7 @@ import (
 // {"base64": "YQ//"}. Command does not fail: if the command is invalid,
 // Spec.Err is set, and Enqueue returns it.
 func Command(c command.Command, options ...Option) Spec {
-	s := newSpec(CommandJob, []Option{MaxAttempts(commandAttempts), settings(c.Settings)}, options)
+	s := newSpec(command.Job, []Option{MaxAttempts(commandAttempts), settings(c.Settings)}, options)
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = c.Path, c.Dir, c.Env, c.EnvFile, c.Input
 	for i, word := range c.Argv {
 		if strings.IndexByte(word, 0) >= 0 {

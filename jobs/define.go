@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/usercode"
+	"example.com/runner/jobs/command"
 )
 
 // Handler runs the tasks of one job in a worker. Make one with Func.Handler or
@@ -68,8 +69,8 @@ func (f Func[In]) Job() string { return f.job }
 // and Enqueue returns that error.
 func (f Func[In]) With(in In, options ...Option) Spec {
 	s := newSpec(f.job, []Option{MaxAttempts(funcAttempts)}, f.defaults, options)
-	if f.job == CommandJob {
-		s.Err = invalid("job", "%s is reserved", CommandJob)
+	if f.job == command.Job {
+		s.Err = invalid("job", "%s is reserved", command.Job)
 		return s
 	}
 	args, err := usercode.Marshal(in)

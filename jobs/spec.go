@@ -19,9 +19,6 @@ const (
 	funcAttempts       = 10 // default of MaxAttempts for a registered function
 )
 
-// CommandJob is the name of the job that runs commands. It is reserved.
-const CommandJob = "command"
-
 // NewBatch is the value of Spec.Batch that begins a batch.
 const NewBatch = -1
 

@@ -7,6 +7,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -34,13 +35,13 @@ func TestApplySchedulesReportsEveryInvalidDefinition(t *testing.T) {
 		}
 		return list
 	}
-	_, err := r.ApplySchedules(t.Context(), []jobs.Schedule{schedule("a", "@hourly"), schedule("b", "* * * * 9"), schedule("a", "@daily"),
-		schedule("c", "60 * * * *"), schedule("b", "@daily")}, runner.ApplyOptions{})
+	_, err := admin.ApplySchedules(t.Context(), r, []jobs.Schedule{schedule("a", "@hourly"), schedule("b", "* * * * 9"),
+		schedule("a", "@daily"), schedule("c", "60 * * * *"), schedule("b", "@daily")}, admin.ApplyOptions{})
 	testkit.Equal(t, "invalid definitions", indexes(err), []int{1, 2, 3})
 	list := []jobs.Schedule{schedule("a", "@hourly"), schedule("b", "@hourly"), schedule("c", "@hourly")}
-	_, err = r.ApplySchedules(t.Context(), list, runner.ApplyOptions{})
+	_, err = admin.ApplySchedules(t.Context(), r, list, admin.ApplyOptions{})
 	testkit.NoError(t, err)
 	list[0].Cron, list[2].Cron = "@daily", "@daily"
-	_, err = r.ApplySchedules(t.Context(), list, runner.ApplyOptions{Keep: true})
+	_, err = admin.ApplySchedules(t.Context(), r, list, admin.ApplyOptions{Keep: true})
 	testkit.Equal(t, "definitions that differ", indexes(err), []int{0, 2})
 }

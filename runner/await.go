@@ -23,7 +23,7 @@ import (
 // deletes it during the wait. It is jobs.ErrReplaced if another file has
 // replaced the database file.
 func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error) {
-	err = r.Changes(ctx, func() (bool, error) {
+	err = r.changes(ctx, func() (bool, error) {
 		// Read only the state: the row may have megabytes of arguments, and
 		// this runs after each commit.
 		states, err := r.store.CountByState(ctx, jobs.Filter{IDs: []int64{id}})
@@ -43,11 +43,8 @@ func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error
 	return task, err
 }
 
-// Changes calls check at once, then after each commit of any process, and at
-// least every second. It returns when check returns true or an error, or when
-// ctx ends. The error is jobs.ErrReplaced if another file has replaced the
-// database file, and jobs.ErrInvalid if check is nil.
-func (r *Runner) Changes(ctx context.Context, check func() (done bool, err error)) error {
+// changes is admin.Changes.
+func (r *Runner) changes(ctx context.Context, check func() (done bool, err error)) error {
 	if check == nil {
 		return invalidValue("a function that reports whether to stop", "the function check is nil")
 	}

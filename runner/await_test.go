@@ -7,6 +7,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -14,12 +15,12 @@ import (
 func TestAwaitEndsWhenFileIsRemoved(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	task := runnerkit.Enqueue(t, r, noop.With("never run"))
-	if err := os.Remove(r.Path()); err != nil {
+	if err := os.Remove(admin.Path(r)); err != nil {
 		t.Fatal(err)
 	}
 	_, err := r.Await(t.Context(), task.ID)
 	testkit.ErrorIs(t, err, jobs.ErrReplaced)
-	testkit.ErrorIs(t, r.Changes(t.Context(), func() (bool, error) { return false, nil }), jobs.ErrReplaced)
+	testkit.ErrorIs(t, admin.Changes(t.Context(), r, func() (bool, error) { return false, nil }), jobs.ErrReplaced)
 }
 
 func TestTaskExpiresAtGivenTime(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -231,7 +232,7 @@ func TestTaskContinuesAtItsCursor(t *testing.T) {
 func TestScheduleRunsAtStartOfProgram(t *testing.T) {
 	tickTest(t, hourly(), hourOf, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		runnertest.Advance(t, 90*time.Minute)
-		_, err := r.RunSchedule(t.Context(), "report")
+		_, err := admin.RunSchedule(t.Context(), r, "report")
 		testkit.NoError(t, err)
 		runnertest.RunDue(t, r)
 		testkit.Equal(t, "runs at the start", *ran, []string{"01:30"})

@@ -17,6 +17,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
 
@@ -156,7 +157,7 @@ func BenchmarkDrain(b *testing.B) {
 				n := b.N
 				b.StopTimer()
 				bare := bench(b, level.sync, n)
-				d := openBare(b, bare.Path(), level.pragma)
+				d := openBare(b, admin.Path(bare), level.pragma)
 				began := time.Now()
 				d.drain(n, concurrency)
 				limit := time.Since(began)
@@ -192,7 +193,7 @@ func BenchmarkEnqueue(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/callers=%d", level.name, callers), func(b *testing.B) {
 				n := b.N
 				b.StopTimer()
-				d := openBare(b, bench(b, level.sync, 0).Path(), level.pragma)
+				d := openBare(b, admin.Path(bench(b, level.sync, 0)), level.pragma)
 				began := time.Now()
 				for range n {
 					ms := time.Now().UnixMilli()
@@ -228,7 +229,7 @@ func BenchmarkEnqueue(b *testing.B) {
 func BenchmarkEnqueueSeq(b *testing.B) {
 	n := b.N
 	b.StopTimer()
-	d := openBare(b, bench(b, runner.SyncFull, 0).Path(), "FULL")
+	d := openBare(b, admin.Path(bench(b, runner.SyncFull, 0)), "FULL")
 	began := time.Now()
 	d.exec("BEGIN IMMEDIATE")
 	for range n {

@@ -62,7 +62,7 @@ func TestRateLimitsCallsOfBatchFunction(t *testing.T) {
 	}{
 		"at once":      {runner.WorkOptions{Concurrency: 4}, 0, []string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
 		"full batches": {runner.WorkOptions{Concurrency: 4}, time.Second, []string{"390ms [1 2 3 4]", "910ms [5 6 7 8]"}},
-		"one slot": {runner.WorkOptions{Concurrency: 1, Queues: []runner.QueueMax{{Name: "default", Max: 1}}}, 0,
+		"one slot": {runner.WorkOptions{Concurrency: 1, Queues: []jobs.QueueMax{{Name: "default", Max: 1}}}, 0,
 			[]string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
 	} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {

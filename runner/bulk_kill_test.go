@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -95,15 +96,15 @@ func TestEffectsOfBatchesHappenOnceWhereverWorkerIsKilled(t *testing.T) {
 			enqueueNumbers(t, r, n, jobs.MaxLosses(100)) // the high limit of losses lets the tasks survive all kills of this test
 			if point == "anywhere" {
 				for i := range 5 {
-					worker := startBatchWorker(t, r.Path(), "none")
+					worker := startBatchWorker(t, admin.Path(r), "none")
 					until(t, r, func() bool { return effects(t, handle) > 50*i })
 					_ = worker.Process.Kill()
 					_ = worker.Wait()
 				}
-			} else if startBatchWorker(t, r.Path(), point).Wait() == nil {
+			} else if startBatchWorker(t, admin.Path(r), point).Wait() == nil {
 				t.Errorf("got a worker that ended by itself, want it killed at point %q", point)
 			}
-			testkit.NoError(t, startBatchWorker(t, r.Path(), "none").Wait())
+			testkit.NoError(t, startBatchWorker(t, admin.Path(r), "none").Wait())
 			testkit.Equal(t, "unfinished tasks", count(t, handle, `SELECT count(*) FROM tasks WHERE state <> 'completed'`), 0)
 			testkit.Equal(t, "effects", effects(t, handle), n/2)
 			testkit.Equal(t, "tasks with two effects", count(t, handle, `SELECT count(*) - count(DISTINCT task_id) FROM effects`), 0)

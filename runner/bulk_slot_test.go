@@ -28,7 +28,7 @@ func TestSlotIsTakenUntilBatchFunctionReturns(t *testing.T) {
 		work runner.WorkOptions
 	}{
 		"slots of the worker": {work: runner.WorkOptions{Concurrency: 2}},
-		"slots of the queue":  {work: runner.WorkOptions{Concurrency: 8, Queues: []runner.QueueMax{{Name: "default", Max: 2}}}},
+		"slots of the queue":  {work: runner.WorkOptions{Concurrency: 8, Queues: []jobs.QueueMax{{Name: "default", Max: 2}}}},
 		"ends are collected":  {runner.Options{WriteEvery: time.Second, Sync: runner.SyncFlash}, runner.WorkOptions{Concurrency: 2}},
 	} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {

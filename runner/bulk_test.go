@@ -295,7 +295,7 @@ func TestSlotOfQueueRunsBatch(t *testing.T) {
 		}))
 		ids := enqueueNumbers(t, r, 30)
 		began := time.Now()
-		runnertest.RunDue(t, r, runner.WorkOptions{Concurrency: 8, Queues: []runner.QueueMax{{Name: "default", Max: 2}}})
+		runnertest.RunDue(t, r, runner.WorkOptions{Concurrency: 8, Queues: []jobs.QueueMax{{Name: "default", Max: 2}}})
 		testkit.Equal(t, "batches at once", most, 2)
 		testkit.Equal(t, "time for 6 batches in 2 slots", time.Since(began).Round(time.Second), 6*time.Second)
 		for _, state := range states(t, r, ids) {

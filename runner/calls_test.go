@@ -52,8 +52,7 @@ func TestRegistrationBesideOtherCallsIsSafe(t *testing.T) {
 		x := jobs.Schedule{Name: "x", Cron: "@daily", Spec: quick.With(nil)}
 		_ = r.OnTick(t.Context(), x, func(_ context.Context, _ time.Time, s jobs.Spec) (jobs.Spec, error) { return s, nil })
 	})
-	all.Go(func() { r.Jobs() })
-	all.Go(func() { _, _ = r.RunSchedule(t.Context(), "s") })
+	all.Go(func() { _, _ = admin.RunSchedule(t.Context(), r, "s") })
 	all.Go(func() { _, _ = r.Enqueue(t.Context(), quick.With(nil)) })
 	all.Go(func() { _ = r.Work(t.Context(), runner.WorkOptions{UntilEmpty: true}) })
 	all.Wait()
@@ -63,7 +62,7 @@ func TestReadOnlyRunnerRefusesToWriteInTransactions(t *testing.T) {
 	writer := runnerkit.Open(t, runner.Options{})
 	handle := app(t, writer)
 	task := runnerkit.Enqueue(t, writer, quick.With(nil))
-	r, err := runner.Open(t.Context(), writer.Path(), runner.Options{ReadOnly: true})
+	r, err := runner.Open(t.Context(), admin.Path(writer), runner.Options{ReadOnly: true})
 	testkit.NoError(t, err)
 	defer r.Close()
 	tx := begin(t, handle)
@@ -97,7 +96,7 @@ func TestEnqueueManyTxAddsAllOrNone(t *testing.T) {
 // write, and then enqueues in the transaction.
 func TestStaleTransactionIsToldApart(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	handle, err := sql.Open("sqlite", r.Path())
+	handle, err := sql.Open("sqlite", admin.Path(r))
 	testkit.NoError(t, err)
 	defer handle.Close()
 	tx := begin(t, handle)
@@ -191,7 +190,7 @@ func TestTimesOfScheduleAreUTC(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	s := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Zone: "Europe/Berlin", Spec: quick.With(nil)}
 	testkit.NoError(t, r.SetSchedule(t.Context(), s))
-	got, err := r.Schedule(t.Context(), "s")
+	got, err := admin.Schedule(t.Context(), r, "s")
 	testkit.NoError(t, err)
 	testkit.Equal(t, "zone of the times", []*time.Location{got.NextAt.Location(), got.CreatedAt.Location()},
 		[]*time.Location{time.UTC, time.UTC})

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -121,7 +122,7 @@ func TestCallsOfTransactionReportTheirErrors(t *testing.T) {
 // transaction fails because the database is busy.
 func TestTransactionWithoutWriteLockIsBusy(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	plain, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(1)")
+	plain, err := sql.Open("sqlite", "file:"+admin.Path(r)+"?_pragma=busy_timeout(1)")
 	if err != nil {
 		t.Fatal(err)
 	}

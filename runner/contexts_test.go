@@ -48,7 +48,7 @@ func handleCalls(t *testing.T) map[string]contextCall {
 			return err
 		},
 		"New": func(ctx context.Context, r *runner.Runner) error {
-			handle, err := runner.OpenDB(context.Background(), r.Path())
+			handle, err := runner.OpenDB(context.Background(), admin.Path(r))
 			if err != nil {
 				return err
 			}
@@ -60,7 +60,7 @@ func handleCalls(t *testing.T) map[string]contextCall {
 			return err
 		},
 		"OpenDB": func(ctx context.Context, r *runner.Runner) error {
-			handle, err := runner.OpenDB(ctx, r.Path())
+			handle, err := runner.OpenDB(ctx, admin.Path(r))
 			if err == nil {
 				err = handle.Close()
 			}
@@ -114,19 +114,16 @@ func readCalls(t *testing.T) map[string]contextCall {
 			return err
 		},
 		"Get":      func(ctx context.Context, r *runner.Runner) error { _, err := r.Get(ctx, 1); return err },
-		"Schedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.Schedule(ctx, "morning"); return err },
+		"Schedule": func(ctx context.Context, r *runner.Runner) error { return errorOf(admin.Schedule(ctx, r, "morning")) },
 		"Limits":   func(ctx context.Context, r *runner.Runner) error { _, err := admin.Limits(ctx, r); return err },
-		"List": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.List(ctx, jobs.Filter{})
-			return err
-		},
+		"List":     func(ctx context.Context, r *runner.Runner) error { return errorOf(r.List(ctx, jobs.Filter{})) },
 		"Output": func(ctx context.Context, r *runner.Runner) error {
 			_, err := admin.Output(ctx, r, admin.Attempt{TaskID: 1}, 0, 1)
 			return err
 		},
 		"Pauses":    func(ctx context.Context, r *runner.Runner) error { _, err := admin.Pauses(ctx, r); return err },
 		"Queues":    func(ctx context.Context, r *runner.Runner) error { _, err := admin.Queues(ctx, r); return err },
-		"Schedules": func(ctx context.Context, r *runner.Runner) error { _, err := r.Schedules(ctx); return err },
+		"Schedules": func(ctx context.Context, r *runner.Runner) error { _, err := admin.Schedules(ctx, r); return err },
 		"Steps":     func(ctx context.Context, r *runner.Runner) error { _, err := admin.Steps(ctx, r, 1); return err },
 		"Why": func(ctx context.Context, r *runner.Runner) error {
 			_, err := admin.Why(ctx, r, jobs.Task{ID: 1, State: jobs.Pending})
@@ -142,32 +139,25 @@ func writeCalls() map[string]contextCall {
 	schedule := jobs.Schedule{Name: "night", Cron: "@daily", Spec: quick.With(nil)}
 	one := []int64{1}
 	return map[string]contextCall{
-		"EnqueueMany": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.EnqueueMany(ctx, quick.With(nil))
-			return err
-		},
-		"AddCursor": func(ctx context.Context, r *runner.Runner) error { return r.AddCursor(ctx, "audit") },
+		"EnqueueMany": func(ctx context.Context, r *runner.Runner) error { return errorOf(r.EnqueueMany(ctx, quick.With(nil))) },
+		"AddCursor":   func(ctx context.Context, r *runner.Runner) error { return admin.AddCursor(ctx, r, "audit") },
 		"ApplySchedules": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.ApplySchedules(ctx, []jobs.Schedule{schedule}, runner.ApplyOptions{})
+			_, err := admin.ApplySchedules(ctx, r, []jobs.Schedule{schedule}, admin.ApplyOptions{})
 			return err
 		},
 		"Await": func(ctx context.Context, r *runner.Runner) error { _, err := r.Await(ctx, 1); return err },
 		"Cancel": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.Cancel(ctx, one, runner.CancelOptions{})
-			return err
+			return errorOf(r.Cancel(ctx, one, runner.CancelOptions{}))
 		},
 		"Changes": func(ctx context.Context, r *runner.Runner) error {
-			return r.Changes(ctx, func() (bool, error) { return false, nil })
+			return admin.Changes(ctx, r, func() (bool, error) { return false, nil })
 		},
 		"Delete": func(ctx context.Context, r *runner.Runner) error { _, err := r.Delete(ctx, one); return err },
 		"Edit": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.Edit(ctx, 1, jobs.Metadata(map[string]string{"seen": "yes"}))
 			return err
 		},
-		"Enqueue": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.Enqueue(ctx, quick.With(nil))
-			return err
-		},
+		"Enqueue": func(ctx context.Context, r *runner.Runner) error { return errorOf(r.Enqueue(ctx, quick.With(nil))) },
 		"EnqueueSeq": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.EnqueueSeq(ctx, slices.Values([]jobs.Spec{quick.With(nil)}))
 			return err
@@ -187,23 +177,23 @@ func writeCalls() map[string]contextCall {
 			return admin.PauseQueues(ctx, r, []string{"mail"}, admin.PauseOptions{For: time.Hour})
 		},
 		"PauseSchedule": func(ctx context.Context, r *runner.Runner) error { return admin.PauseSchedule(ctx, r, "morning") },
-		"RemoveCursor":  func(ctx context.Context, r *runner.Runner) error { return r.RemoveCursor(ctx, "other") },
+		"RemoveCursor":  func(ctx context.Context, r *runner.Runner) error { return admin.RemoveCursor(ctx, r, "other") },
 		"RemoveLimit":   func(ctx context.Context, r *runner.Runner) error { return admin.RemoveLimit(ctx, r, limit.Target) },
 		"RemoveSchedule": func(ctx context.Context, r *runner.Runner) error {
 			return r.RemoveSchedule(ctx, "morning")
 		},
 		"Pause": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.Pause(ctx, one, runner.PauseOptions{})
-			return err
+			return errorOf(r.Pause(ctx, one, runner.PauseOptions{}))
 		},
 		"Resume":         func(ctx context.Context, r *runner.Runner) error { _, err := r.Resume(ctx, one); return err },
 		"ResumeQueues":   func(ctx context.Context, r *runner.Runner) error { return admin.ResumeQueues(ctx, r, "paused") },
 		"ResumeSchedule": func(ctx context.Context, r *runner.Runner) error { return admin.ResumeSchedule(ctx, r, "morning") },
 		"Retry": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.Retry(ctx, one, runner.RetryOptions{})
-			return err
+			return errorOf(r.Retry(ctx, one, runner.RetryOptions{}))
 		},
-		"RunSchedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.RunSchedule(ctx, "morning"); return err },
+		"RunSchedule": func(ctx context.Context, r *runner.Runner) error {
+			return errorOf(admin.RunSchedule(ctx, r, "morning"))
+		},
 		"SetSchedule": func(ctx context.Context, r *runner.Runner) error { return r.SetSchedule(ctx, schedule) },
 		"SetLimit":    func(ctx context.Context, r *runner.Runner) error { return admin.SetLimit(ctx, r, limit) },
 		"Watch": func(ctx context.Context, r *runner.Runner) error {
@@ -369,7 +359,7 @@ func TestNoCallOfHandlerOutlastsItsContext(t *testing.T) {
 // a function that releases the lock.
 func lockFile(t *testing.T, r *runner.Runner) (release func()) {
 	t.Helper()
-	other, err := sql.Open("sqlite", r.Path())
+	other, err := sql.Open("sqlite", admin.Path(r))
 	testkit.NoError(t, err)
 	other.SetMaxOpenConns(1)
 	_, err = other.Exec("PRAGMA busy_timeout = 10000; BEGIN IMMEDIATE")
@@ -384,7 +374,7 @@ func lockFile(t *testing.T, r *runner.Runner) (release func()) {
 // inDeferredTx calls do with a transaction that has not taken the write lock,
 // because it is deferred.
 func inDeferredTx(r *runner.Runner, do func(tx *sql.Tx) error) error {
-	handle, err := runner.OpenDB(context.Background(), r.Path())
+	handle, err := runner.OpenDB(context.Background(), admin.Path(r))
 	if err != nil {
 		return err
 	}
@@ -396,3 +386,5 @@ func inDeferredTx(r *runner.Runner, do func(tx *sql.Tx) error) error {
 	defer func() { _ = tx.Rollback() }()
 	return do(tx)
 }
+
+func errorOf[T any](_ T, err error) error { return err }

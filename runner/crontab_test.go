@@ -10,7 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner/internal/cron/crontest"
 	"example.com/runner/test/testkit"
 )
@@ -40,7 +42,7 @@ func TestCrontabOverClockChangesAndOutage(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Len(t, "entries", schedules, 20)
 	testSchedules(t, func(c *scheduleTest) {
-		command := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: 1, Run: doNothing}
+		command := jobs.Handler{Job: command.Job, MaxAttempts: 1, Run: doNothing}
 		// The clocks change on March 26 in Berlin and on Lord Howe, and on
 		// April 2 in New York.
 		from := time.Date(2000, 3, 24, 10, 2, 30, 0, time.UTC)
@@ -51,7 +53,7 @@ func TestCrontabOverClockChangesAndOutage(t *testing.T) {
 		sleepUntil := func(at time.Time) { time.Sleep(time.Until(at)); synctest.Wait() }
 
 		sleepUntil(from)
-		if _, err := c.r.ApplySchedules(t.Context(), schedules, ApplyOptions{Keep: true}); err != nil {
+		if _, err := c.r.applySchedules(t.Context(), schedules, db.ApplyOptions{Keep: true}); err != nil {
 			t.Fatal(err)
 		}
 		c.r.Register(command)

@@ -189,7 +189,7 @@ func TestReplacedFileEndsWorkAndIsNotChanged(t *testing.T) {
 			}, func(f *fakeTimeTest) {
 				f.enqueue(work.With("x"))
 				f.after(time.Minute, func() {
-					if err := replace(f.Path()); err != nil {
+					if err := replace(f.store.Path()); err != nil {
 						f.Error(err)
 					}
 				})
@@ -198,7 +198,7 @@ func TestReplacedFileEndsWorkAndIsNotChanged(t *testing.T) {
 				if _, err := f.Enqueue(f.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {
 					f.Errorf("got error %v of an enqueue, want jobs.ErrReplaced", err)
 				}
-				text, err := os.ReadFile(f.Path())
+				text, err := os.ReadFile(f.store.Path())
 				if err != nil {
 					testkit.ErrorIs(f.T, err, fs.ErrNotExist)
 				} else if name == "a copy in its place" {

@@ -64,7 +64,7 @@ func startEmbedded(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd 
 		t.Fatal(err)
 	}
 	p := exec.Command(self)
-	p.Env = append(append(os.Environ(), edgeVariable+"="+r.Path()), environ...)
+	p.Env = append(append(os.Environ(), edgeVariable+"="+admin.Path(r)), environ...)
 	p.Stderr = os.Stderr
 	stdin, err := p.StdinPipe()
 	if err != nil {
@@ -77,7 +77,7 @@ func startEmbedded(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd 
 		_ = stdin.Close()
 		testkit.NoError(t, p.Wait())
 	})
-	if err := r.Changes(t.Context(), func() (bool, error) {
+	if err := admin.Changes(t.Context(), r, func() (bool, error) {
 		workers, err := admin.Workers(t.Context(), r)
 		return len(workers) > 0, err
 	}); err != nil {
@@ -169,7 +169,7 @@ func TestWorkerRunsWith24MiBOfMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Changes(t.Context(), func() (bool, error) {
+	if err := admin.Changes(t.Context(), r, func() (bool, error) {
 		n, _, err := r.Count(t.Context(), jobs.Filter{States: taskspec.Unfinished()})
 		return n == 0, err
 	}); err != nil {

@@ -16,6 +16,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -103,7 +104,7 @@ func TestEnvironmentFileThatHangsEndsWithItsAttempt(t *testing.T) {
 			task, err := r.Get(t.Context(), cancelled)
 			return task.State == jobs.Running, err
 		}
-		if err := r.Changes(t.Context(), running); err != nil {
+		if err := admin.Changes(t.Context(), r, running); err != nil {
 			t.Error(err)
 		}
 		if _, err := r.Cancel(t.Context(), []int64{cancelled}, runner.CancelOptions{}); err != nil {

@@ -10,13 +10,14 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // orders opens a database with a table of orders. remove closes the database
 // and deletes it.
 func orders(ctx context.Context) (r *runner.Runner, app *sql.DB, remove func()) {
 	r, removeRunner := temp()
-	app, err := runner.OpenDB(ctx, r.Path())
+	app, err := runner.OpenDB(ctx, admin.Path(r))
 	if err == nil {
 		_, err = app.ExecContext(ctx, `CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT, task INTEGER, cancelled INTEGER)`)
 	}

@@ -110,26 +110,6 @@ func ExampleRunner_EnqueueMany() {
 	// <nil>
 }
 
-// At each start, a program applies the list of schedules that it needs. A plan
-// shows the changes without making them.
-func ExampleRunner_ApplySchedules() {
-	ctx := context.Background()
-	r, remove := temp()
-	defer remove()
-	spec := SendEmail.With(Email{To: "all@example.com"})
-	want := []jobs.Schedule{{Name: "weekly", Cron: "0 6 * * MON", Zone: "Europe/Berlin", Spec: spec}}
-	for _, dryRun := range []bool{true, false, false} {
-		applied, err := r.ApplySchedules(ctx, want, runner.ApplyOptions{DryRun: dryRun, Prune: true})
-		for _, one := range applied {
-			fmt.Println(one.Schedule.Name, one.Did, err)
-		}
-	}
-	// Output:
-	// weekly added <nil>
-	// weekly added <nil>
-	// weekly unchanged <nil>
-}
-
 // Logger writes to the output of the task. A program can read this output like
 // the output of a command.
 func ExampleLogger() {
@@ -168,7 +148,7 @@ func ExampleRunner_ConsumeFinished() {
 	ctx, stop := context.WithCancel(context.Background()) // in a real program, the context ends with the program
 	r, remove := temp()
 	defer remove()
-	if err := r.AddCursor(ctx, "dead-letters"); err != nil { // after this call, ConsumeFinished misses no finished task
+	if err := admin.AddCursor(ctx, r, "dead-letters"); err != nil { // after this call, ConsumeFinished misses no finished task
 		log.Fatal(err)
 	}
 	r.Register(SendEmail.Handler(func(context.Context, Email) error { return jobs.Fail(errors.New("no such address")) }))
@@ -186,34 +166,6 @@ func ExampleRunner_ConsumeFinished() {
 	fmt.Println(err) // ConsumeFinished returns only when ctx ends, or when the database can no longer be used
 	// Output:
 	// task 1 of job email.send failed: no such address
-	// context canceled
-}
-
-// AddCursor stores the cursor before the goroutine of ConsumeFinished starts.
-// So ConsumeFinished misses no task that finishes after AddCursor, even if the
-// goroutine starts late or the program is down when the task finishes.
-func ExampleRunner_AddCursor() {
-	ctx, stop := context.WithCancel(context.Background())
-	r, remove := temp()
-	defer remove()
-	r.Register(SendEmail.Handler(func(context.Context, Email) error { return nil }))
-	if err := r.AddCursor(ctx, "audit"); err != nil { // a real program does this at each start
-		log.Fatal(err)
-	}
-	ended, done := make(chan jobs.Task), make(chan error)
-	go func() {
-		done <- r.ConsumeFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { ended <- task; return nil })
-	}()
-	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
-	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
-		log.Fatal(err)
-	}
-	task := <-ended
-	fmt.Println(task.ID, task.State)
-	stop()
-	fmt.Println(<-done)
-	// Output:
-	// 1 completed
 	// context canceled
 }
 

@@ -13,6 +13,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Email is the input of SendEmail.
@@ -190,7 +191,7 @@ func ExampleRunner_SetSchedule() {
 			log.Fatal(err)
 		}
 	}
-	list, err := r.Schedules(ctx)
+	list, err := admin.Schedules(ctx, r)
 	fmt.Println(len(list), list[0].Name, list[0].NextAt.Weekday(), err)
 	// Output: 1 weekly Monday <nil>
 }

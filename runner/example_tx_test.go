@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // One transaction writes a row of the application and enqueues a task, so
@@ -17,7 +18,7 @@ func ExampleRunner_EnqueueTx() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
-	app, err := runner.OpenDB(ctx, r.Path()) // the tables of the application are in the same file
+	app, err := runner.OpenDB(ctx, admin.Path(r)) // the tables of the application are in the same file
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func ExampleFinishTx() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
-	app, err := runner.OpenDB(ctx, r.Path())
+	app, err := runner.OpenDB(ctx, admin.Path(r))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
@@ -37,7 +35,7 @@ const (
 // The cursor is a name of up to 200 bytes. The first call with a name stores
 // the cursor in the database and begins with the next task that finishes. A
 // program that calls ConsumeFinished in a goroutine cannot know when the cursor
-// is stored. So call AddCursor first. When AddCursor returns, the cursor is
+// is stored. So call admin.AddCursor first. When it returns, the cursor is
 // stored, and ConsumeFinished misses no task that finishes later. Later calls
 // of ConsumeFinished continue after the last task for which handle returned
 // nil, also in another process and after a restart. ConsumeFinished may call
@@ -58,15 +56,15 @@ const (
 // not affect each other.
 //
 // The database keeps a record of each finished task until all cursors have
-// passed it, so remove a cursor that is no longer used with RemoveCursor. If a
-// task is deleted before handle gets it, handle gets a Task with the ID, Job,
-// Queue, Label, Schedule, outcome and times, but without Args and Result. A
-// database without a cursor stores no such records.
+// passed it, so remove a cursor that is no longer used with admin.RemoveCursor.
+// If a task is deleted before handle gets it, handle gets a Task with the ID,
+// Job, Queue, Label, Schedule, outcome and times, but without Args and Result.
+// A database without a cursor stores no such records.
 //
 // ConsumeFinished blocks until ctx ends and then returns context.Cause(ctx). It
-// returns jobs.ErrClosed after Close, jobs.ErrNotFound after RemoveCursor,
-// jobs.ErrInvalid for an invalid name, and another error when the database can
-// no longer be used.
+// returns jobs.ErrClosed after Close, jobs.ErrNotFound after
+// admin.RemoveCursor, jobs.ErrInvalid for an invalid name, and another error
+// when the database can no longer be used.
 func (r *Runner) ConsumeFinished(ctx context.Context, cursor string, handle func(ctx context.Context, task jobs.Task) error) error {
 	if handle == nil {
 		return invalidValue("a function that handles a task", "the function handle is nil")
@@ -96,7 +94,7 @@ func (r *Runner) ConsumeFinished(ctx context.Context, cursor string, handle func
 			args := []any{"cursor", cursor, "task", failed.task, "next", pause}
 			r.log.Warn("a handler of ends failed, will try again", append(args, usercode.LogArgs(failed.err)...)...)
 		case errors.Is(err, sql.ErrNoRows):
-			return noCursor(cursor)
+			return db.NoCursor(cursor)
 		case errors.Is(err, jobs.ErrBusy), errors.Is(err, jobs.ErrFull), errors.Is(err, jobs.ErrUnknown), errors.Is(err, jobs.ErrLost):
 			pause = min(max(2*pause, firstRetryPause), maxRetryPause)
 			wait, wake = pause, nil
@@ -114,36 +112,6 @@ func (r *Runner) ConsumeFinished(ctx context.Context, cursor string, handle func
 			return err
 		}
 	}
-}
-
-// AddCursor stores a cursor of ConsumeFinished, which then begins with the
-// first task that finishes after this call. The cursor is in the database when
-// AddCursor returns, so a test can enqueue tasks at once. AddCursor does
-// nothing if the cursor exists, so a program may call it at each start. The
-// error is jobs.ErrInvalid for an invalid name. It can also be jobs.ErrBusy or
-// the cause of ctx.
-func (r *Runner) AddCursor(ctx context.Context, cursor string) error {
-	if err := taskspec.ValidCursor(cursor); err != nil {
-		return err
-	}
-	return r.store.MakeCursor(ctx, cursor, now())
-}
-
-// RemoveCursor deletes a cursor of ConsumeFinished, and the records of finished
-// tasks that only this cursor needs. A running ConsumeFinished with this cursor
-// then returns jobs.ErrNotFound. RemoveCursor returns jobs.ErrNotFound if there
-// is no such cursor.
-func (r *Runner) RemoveCursor(ctx context.Context, cursor string) error {
-	removed, err := r.store.RemoveCursor(ctx, cursor)
-	if err == nil && !removed {
-		err = noCursor(cursor)
-	}
-	r.store.Notify()
-	return err
-}
-
-func noCursor(name string) error {
-	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoCursor, Subject: name, What: fmt.Sprintf("no cursor %q", name)}
 }
 
 // consumer is one call of ConsumeFinished.

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
 
@@ -45,7 +46,7 @@ func registerEnding(r *runner.Runner, die func(at string)) {
 // before it writes the line, and die("handled") after it. Each call kills the
 // program if the test wants that.
 func recordEnds(ctx context.Context, r *runner.Runner, die func(at string)) error {
-	file, err := os.OpenFile(r.Path()+".ends", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(admin.Path(r)+".ends", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func finishedProgram(path string, how []string) error {
 		}
 	}
 	registerEnding(r, die)
-	if err := r.AddCursor(ctx, "audit"); err != nil {
+	if err := admin.AddCursor(ctx, r, "audit"); err != nil {
 		return err
 	}
 	for _, spec := range []jobs.Spec{ending.With("ok"), ending.With("fail"), ending.With("ok", jobs.DependsOn(2)), ending.With("last")} {

@@ -58,7 +58,7 @@ func TestFlashDoesNotDelayBacklog(t *testing.T) {
 		f.wantRuns(0, 0, 0, 0, 0, 0, 0)
 	})
 	runOnFakeTime(t, nil, Options{Sync: SyncFlash}, WorkOptions{Concurrency: 50,
-		Queues: []QueueMax{{Name: "default", Max: 1}}}, nil, func(f *fakeTimeTest) {
+		Queues: []jobs.QueueMax{{Name: "default", Max: 1}}}, nil, func(f *fakeTimeTest) {
 		for range 3 {
 			f.enqueue(work.With("x"))
 		}

@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -187,7 +189,7 @@ func TestGuardiansThatDieAtOnceEndWork(t *testing.T) {
 	script := fmt.Sprintf(`#!/bin/sh
 echo '{"Op": "hello", "Version": "%s"}' >&3
 exit 1
-`, runner.Version)
+`, db.RunnerVersion)
 	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +234,7 @@ func TestCommandsNeedCallOfGuardianInMain(t *testing.T) {
 	}
 	program := func(guardian string) (string, error) {
 		c := exec.Command(self)
-		c.Env = append(os.Environ(), unhookedVariable+"="+r.Path(), "GUARDIAN="+guardian)
+		c.Env = append(os.Environ(), unhookedVariable+"="+admin.Path(r), "GUARDIAN="+guardian)
 		out, err := c.Output()
 		return string(out), err
 	}

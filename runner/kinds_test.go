@@ -81,9 +81,9 @@ func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 func TestWritesOfReadOnlyRunnerReturnErrPermission(t *testing.T) {
 	t.Parallel() // ConsumeFinished tries again after a second
 	writer := contextRunner(t)
-	testkit.NoError(t, writer.AddCursor(t.Context(), "other"))
+	testkit.NoError(t, admin.AddCursor(t.Context(), writer, "other"))
 	testkit.NoError(t, admin.PauseQueues(t.Context(), writer, []string{"paused"}, admin.PauseOptions{}))
-	r, err := runner.Open(t.Context(), writer.Path(), runner.Options{ReadOnly: true})
+	r, err := runner.Open(t.Context(), admin.Path(writer), runner.Options{ReadOnly: true})
 	testkit.NoError(t, err)
 	defer r.Close()
 	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
@@ -113,26 +113,26 @@ func kindCalls(t *testing.T) map[string]func() error {
 	add(openKinds(t, r))
 	add(attemptKinds(t))
 	add(map[string]func() error{
-		"All ErrInvalid":            func() error { return lastError(r.All(ctx, unknown)) },
-		"Watch ErrInvalid":          func() error { return lastError(r.Watch(ctx, unknown)) },
-		"AddCursor ErrInvalid":      func() error { return r.AddCursor(ctx, "") },
-		"ApplySchedules ErrInvalid": func() error { _, err := r.ApplySchedules(ctx, list, runner.ApplyOptions{}); return err },
-		"ApplySchedules ErrConflict": func() error {
+		"All ErrInvalid":                  func() error { return lastError(r.All(ctx, unknown)) },
+		"Watch ErrInvalid":                func() error { return lastError(r.Watch(ctx, unknown)) },
+		"admin.AddCursor ErrInvalid":      func() error { return admin.AddCursor(ctx, r, "") },
+		"admin.ApplySchedules ErrInvalid": func() error { _, err := admin.ApplySchedules(ctx, r, list, admin.ApplyOptions{}); return err },
+		"admin.ApplySchedules ErrConflict": func() error {
 			for _, cron := range []string{"@daily", "@weekly"} {
 				list := []jobs.Schedule{{Name: "kept", Cron: cron, Spec: quick.With(nil)}}
-				if _, err := r.ApplySchedules(ctx, list, runner.ApplyOptions{Keep: true}); err != nil {
+				if _, err := admin.ApplySchedules(ctx, r, list, admin.ApplyOptions{Keep: true}); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-		"Await ErrNotFound":    func() error { _, err := r.Await(ctx, 99); return err },
-		"CancelTx ErrInvalid":  func() error { _, err := r.CancelTx(ctx, nil, []int64{1}, runner.CancelOptions{}); return err },
-		"Changes ErrInvalid":   func() error { return r.Changes(ctx, nil) },
-		"Count ErrInvalid":     func() error { _, _, err := r.Count(ctx, unknown); return err },
-		"Get ErrNotFound":      func() error { _, err := r.Get(ctx, 99); return err },
-		"Schedule ErrNotFound": func() error { _, err := r.Schedule(ctx, "x"); return err },
-		"GetTx ErrInvalid":     func() error { _, err := r.GetTx(ctx, nil, 1); return err },
+		"Await ErrNotFound":          func() error { _, err := r.Await(ctx, 99); return err },
+		"CancelTx ErrInvalid":        func() error { _, err := r.CancelTx(ctx, nil, []int64{1}, runner.CancelOptions{}); return err },
+		"admin.Changes ErrInvalid":   func() error { return admin.Changes(ctx, r, nil) },
+		"Count ErrInvalid":           func() error { _, _, err := r.Count(ctx, unknown); return err },
+		"Get ErrNotFound":            func() error { _, err := r.Get(ctx, 99); return err },
+		"admin.Schedule ErrNotFound": func() error { _, err := admin.Schedule(ctx, r, "x"); return err },
+		"GetTx ErrInvalid":           func() error { _, err := r.GetTx(ctx, nil, 1); return err },
 		"GetTx ErrNotFound": func() error {
 			tx, err := sqlTx(t, r)
 			testkit.NoError(t, err)
@@ -147,25 +147,25 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"admin.NextTicks ErrInvalid":       func() error { _, err := admin.NextTicks(schedule, 1); return err },
 		"admin.PauseQueues ErrInvalid":     func() error { return admin.PauseQueues(ctx, r, []string{"no name!"}, admin.PauseOptions{}) },
 		"admin.PauseSchedule ErrNotFound":  func() error { return admin.PauseSchedule(ctx, r, "x") },
-		"RemoveCursor ErrNotFound":         func() error { return r.RemoveCursor(ctx, "x") },
+		"admin.RemoveCursor ErrNotFound":   func() error { return admin.RemoveCursor(ctx, r, "x") },
 		"admin.RemoveLimit ErrNotFound":    func() error { return admin.RemoveLimit(ctx, r, admin.Target{Kind: "lane", Name: "x"}) },
 		"RemoveSchedule ErrNotFound":       func() error { return r.RemoveSchedule(ctx, "x") },
 		"admin.ResumeQueues ErrInvalid":    func() error { return admin.ResumeQueues(ctx, r, "no name!") },
 		"admin.ResumeSchedule ErrNotFound": func() error { return admin.ResumeSchedule(ctx, r, "x") },
 		"Retry ErrInvalid":                 func() error { _, err := r.Retry(ctx, one, runner.RetryOptions{In: -1}); return err },
 		"RetryTx ErrInvalid":               func() error { _, err := r.RetryTx(ctx, nil, []int64{1}, runner.RetryOptions{}); return err },
-		"RunSchedule ErrConflict": func() error { // this program has not registered a function for the schedule
+		"admin.RunSchedule ErrConflict": func() error { // this program has not registered a function for the schedule
 			ticked := jobs.Schedule{Name: "ticked", Cron: "@daily", OnTick: true, Spec: quick.With(nil)}
 			testkit.NoError(t, r.SetSchedule(ctx, ticked))
-			_, err := r.RunSchedule(ctx, "ticked")
+			_, err := admin.RunSchedule(ctx, r, "ticked")
 			return err
 		},
-		"RunSchedule ErrNotFound":   func() error { _, err := r.RunSchedule(ctx, "x"); return err },
-		"SetQueues ErrConflict":     func() error { return r.SetQueues(nil) },
-		"SetQueues ErrInvalid":      func() error { return r.SetQueues([]runner.QueueMax{{Name: "no name!"}}) },
-		"SetSchedule ErrInvalid":    func() error { return r.SetSchedule(ctx, schedule) },
-		"admin.SetLimit ErrInvalid": func() error { return admin.SetLimit(ctx, r, admin.Limit{}) },
-		"Upstream ErrInvalid":       func() error { _, err := runner.Upstream(ctx); return err },
+		"admin.RunSchedule ErrNotFound": func() error { _, err := admin.RunSchedule(ctx, r, "x"); return err },
+		"SetQueues ErrConflict":         func() error { return r.SetQueues(nil) },
+		"SetQueues ErrInvalid":          func() error { return r.SetQueues([]jobs.QueueMax{{Name: "no name!"}}) },
+		"SetSchedule ErrInvalid":        func() error { return r.SetSchedule(ctx, schedule) },
+		"admin.SetLimit ErrInvalid":     func() error { return admin.SetLimit(ctx, r, admin.Limit{}) },
+		"Upstream ErrInvalid":           func() error { _, err := runner.Upstream(ctx); return err },
 	})
 	return calls
 }
@@ -179,7 +179,7 @@ func lastError(tasks iter.Seq2[jobs.Task, error]) (err error) {
 
 // sqlTx begins a transaction on a handle that the test closes at its end.
 func sqlTx(t *testing.T, r *runner.Runner) (*sql.Tx, error) {
-	handle, err := runner.OpenDB(t.Context(), r.Path())
+	handle, err := runner.OpenDB(t.Context(), admin.Path(r))
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func removedCursor(ctx context.Context, r *runner.Runner) error {
 		started <- r.ConsumeFinished(ctx, "removed", func(context.Context, jobs.Task) error { return nil })
 	}()
 	for {
-		if err := r.RemoveCursor(ctx, "removed"); err == nil {
+		if err := admin.RemoveCursor(ctx, r, "removed"); err == nil {
 			return <-started
 		}
 	}
@@ -270,10 +270,10 @@ func openKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 	}
 	backup := func(to string) error { _, err := admin.Backup(ctx, r, admin.BackupOptions{Path: to}); return err }
 	return map[string]func() error{
-		"admin.Backup ErrConflict":   func() error { return backup(r.Path()) },
+		"admin.Backup ErrConflict":   func() error { return backup(admin.Path(r)) },
 		"admin.Backup ErrInvalid":    func() error { return backup("") },
 		"admin.Backup ErrNoDatabase": func() error { return backup(missing) },
-		"admin.Backup ErrPermission": func() error { return backup(filepath.Join(r.Path(), "copy.db")) },
+		"admin.Backup ErrPermission": func() error { return backup(filepath.Join(admin.Path(r), "copy.db")) },
 		"New ErrConflict":            func() error { return inApplication("runner_tasks", runner.Options{}) },
 		"New ErrInvalid":             func() error { _, err := runner.New(ctx, nil, runner.Options{}); return err },
 		"New ErrSchema":              func() error { return inApplication("notes", runner.Options{ReadOnly: true}) },

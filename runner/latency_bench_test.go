@@ -19,6 +19,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 )
 
@@ -107,7 +108,7 @@ func BenchmarkLatency(b *testing.B) {
 			idle := idleCPU(2 * time.Second)
 			b.StartTimer()
 			if other {
-				startChild(b, r.Path(), b.N, 10*time.Millisecond)()
+				startChild(b, admin.Path(r), b.N, 10*time.Millisecond)()
 			} else {
 				for range b.N {
 					time.Sleep(10 * time.Millisecond)
@@ -169,7 +170,7 @@ func BenchmarkBeside(b *testing.B) {
 				}), stamp.Handler(func(context.Context, int64) error { return nil }))
 				finish := func() []time.Duration { return nil }
 				if beside {
-					finish = startChild(b, r.Path(), b.N, time.Millisecond)
+					finish = startChild(b, admin.Path(r), b.N, time.Millisecond)
 				}
 				began := time.Now()
 				if err := r.Work(ctx, runner.WorkOptions{Concurrency: concurrency}); err != nil {

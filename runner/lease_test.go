@@ -147,7 +147,7 @@ func TestAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
 // holdWriteLock holds the write lock between two times of the test, while Work
 // runs. It uses a separate connection.
 func (f *fakeTimeTest) holdWriteLock(from, until time.Duration) {
-	raw, err := sql.Open("sqlite", "file:"+f.Path()+"?_pragma=busy_timeout(0)")
+	raw, err := sql.Open("sqlite", "file:"+f.store.Path()+"?_pragma=busy_timeout(0)")
 	if err != nil {
 		f.Fatal(err)
 	}

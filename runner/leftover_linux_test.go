@@ -18,6 +18,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -135,7 +136,7 @@ func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...
 		t.Fatal(err)
 	}
 	worker := exec.Command("/proc/self/exe")
-	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %v", workerVariable, r.Path(), 2, longLease), "GORACE=atexit_sleep_ms=0")
+	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %v", workerVariable, admin.Path(r), 2, longLease), "GORACE=atexit_sleep_ms=0")
 	worker.Stderr, worker.Dir = os.Stderr, "/"
 	worker.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}, AmbientCaps: caps}
 	if err := worker.Start(); err != nil {

@@ -67,7 +67,7 @@ func TestLivenessIsNotReportedWithoutDatabase(t *testing.T) {
 	options := WorkOptions{Concurrency: 1, Lease: 24 * time.Hour, Liveness: reports.record, LivenessEvery: 10 * time.Second}
 	onFakeTime(t, options, nap, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
-		raw := dbtest.Raw(t, f.Path())
+		raw := dbtest.Raw(t, f.store.Path())
 		rename := func(from, to string) func() {
 			return func() {
 				if _, err := raw.Exec(`ALTER TABLE ` + from + ` RENAME TO ` + to); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/test/testkit"
 )
@@ -125,7 +126,7 @@ func startWorker(t *testing.T, r *runner.Runner, slots int, lease time.Duration)
 		t.Fatal(err)
 	}
 	worker := exec.Command(self)
-	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %v", workerVariable, r.Path(), slots, lease), "GORACE=atexit_sleep_ms=0")
+	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %v", workerVariable, admin.Path(r), slots, lease), "GORACE=atexit_sleep_ms=0")
 	worker.Stderr = os.Stderr
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
@@ -143,7 +144,7 @@ func until(t *testing.T, r *runner.Runner, done func() bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), testkit.Patience)
 	defer stop()
-	if err := r.Changes(ctx, func() (bool, error) { return done(), nil }); err != nil {
+	if err := admin.Changes(ctx, r, func() (bool, error) { return done(), nil }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -48,7 +49,7 @@ func stored(t *testing.T, r *runner.Runner, states ...jobs.State) (ids []int64) 
 func fileSize(t *testing.T, r *runner.Runner) int64 {
 	t.Helper()
 	testkit.NoError(t, r.Close())
-	info, err := os.Stat(r.Path())
+	info, err := os.Stat(admin.Path(r))
 	testkit.NoError(t, err)
 	return info.Size()
 }
@@ -156,7 +157,7 @@ func TestBoundedFileShrinksStepByStep(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.NoError(t, r.Close())
 
-	r = runnerkit.OpenAt(t, r.Path(), runner.Options{MaxBytes: 2 * mib})
+	r = runnerkit.OpenAt(t, admin.Path(r), runner.Options{MaxBytes: 2 * mib})
 	before := 500
 	for before > 120 {
 		runnerkit.Enqueue(t, r, sample.With(someKiB))
@@ -175,7 +176,7 @@ func openOverfull(t *testing.T, options runner.Options, first ...jobs.Spec) *run
 	testkit.NoError(t, err)
 	testkit.NoError(t, r.Close())
 	options.MaxBytes = 2 * mib
-	return runnerkit.OpenAt(t, r.Path(), options)
+	return runnerkit.OpenAt(t, admin.Path(r), options)
 }
 
 // TestHolderOfKeyNeedsNoRoom repeats the call that has added the oldest task,
@@ -184,7 +185,7 @@ func TestHolderOfKeyNeedsNoRoom(t *testing.T) {
 	spec := sample.With("x", jobs.Unique("k"))
 	for _, drop := range []bool{false, true} {
 		r := openOverfull(t, runner.Options{DropOldest: drop}, spec)
-		handle, err := runner.OpenDB(t.Context(), r.Path())
+		handle, err := runner.OpenDB(t.Context(), admin.Path(r))
 		testkit.NoError(t, err)
 		defer handle.Close()
 
@@ -229,7 +230,7 @@ func TestNoTaskOfCallIsDropped(t *testing.T) {
 // change, as the oldest.
 func TestDamagedRowKeepsNoOtherFromMakingRoom(t *testing.T) {
 	r := openOverfull(t, runner.Options{DropOldest: true}, sample.With("x"))
-	handle, err := runner.OpenDB(t.Context(), r.Path())
+	handle, err := runner.OpenDB(t.Context(), admin.Path(r))
 	testkit.NoError(t, err)
 	defer handle.Close()
 	refuse := func(what string, id int64) {
@@ -250,7 +251,7 @@ func TestDamagedRowKeepsNoOtherFromMakingRoom(t *testing.T) {
 
 func TestBoundInTransactionOfProgram(t *testing.T) {
 	r := openBounded(t, runner.Options{})
-	handle, err := runner.OpenDB(t.Context(), r.Path())
+	handle, err := runner.OpenDB(t.Context(), admin.Path(r))
 	testkit.NoError(t, err)
 	defer handle.Close()
 	for err == nil {

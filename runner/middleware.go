@@ -38,11 +38,11 @@ func (r *Runner) Use(middleware ...Middleware) {
 
 // UseEnqueue adds middleware that runs for each task that this Runner adds, in
 // the order of the middleware: in Enqueue, EnqueueMany, EnqueueSeq, EnqueueTx,
-// EnqueueManyTx, RunSchedule and at the ticks of schedules in Work. It also
-// runs for a task that the call then does not add, because another task holds
-// the unique key. UniqueOptions.Args uses the arguments as they were before the
-// middleware changed them. The middleware does not run for tasks that other
-// processes add, for hooks, and for retries.
+// EnqueueManyTx, admin.RunSchedule and at the ticks of schedules in Work. It
+// also runs for a task that the call then does not add, because another task
+// holds the unique key. UniqueOptions.Args uses the arguments as they were
+// before the middleware changed them. The middleware does not run for tasks
+// that other processes add, for hooks, and for retries.
 //
 // The middleware may set fields of spec and change spec.Metadata, which is a
 // copy and never nil. It must not change what other fields of spec refer to,
@@ -50,12 +50,12 @@ func (r *Runner) Use(middleware ...Middleware) {
 // is checked afterwards. If the middleware returns an error, the call that adds
 // the task returns this error and adds none of its tasks.
 //
-// At ticks, and in RunSchedule and EnqueueSeq, the middleware runs while the
-// Runner holds the write lock of the database. So it must be quick, and must
-// not call methods of the Runner that write. If the middleware returns an error
-// at a tick, the tick stays due, and Work tries again after a second. Call
-// UseEnqueue before other goroutines use the Runner. UseEnqueue panics if a
-// middleware is nil, or while Work runs.
+// At ticks, and in admin.RunSchedule and EnqueueSeq, the middleware runs while
+// the Runner holds the write lock of the database. So it must be quick, and
+// must not call methods of the Runner that write. If the middleware returns an
+// error at a tick, the tick stays due, and Work tries again after a second.
+// Call UseEnqueue before other goroutines use the Runner. UseEnqueue panics if
+// a middleware is nil, or while Work runs.
 func (r *Runner) UseEnqueue(middleware ...func(ctx context.Context, spec *jobs.Spec) error) {
 	defer r.beforeWork("UseEnqueue")()
 

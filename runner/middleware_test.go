@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -49,7 +50,7 @@ func TestEnqueueMiddlewareRunsForEveryNewTask(t *testing.T) {
 	testkit.NoError(t, err)
 	_, err = r.EnqueueSeq(ctx, slices.Values([]jobs.Spec{spec, spec}))
 	testkit.NoError(t, err)
-	_, err = r.RunSchedule(ctx, "s")
+	_, err = admin.RunSchedule(ctx, r, "s")
 	testkit.NoError(t, err)
 	tx := begin(t, handle)
 	_, err = r.EnqueueTx(ctx, tx, spec)
@@ -94,7 +95,7 @@ func TestEnqueueMiddlewareRefusesTasks(t *testing.T) {
 			_, err := r.EnqueueManyTx(ctx, tx, quick.With(nil))
 			return err
 		},
-		"RunSchedule": func() error { _, err := r.RunSchedule(ctx, "s"); return err },
+		"RunSchedule": func() error { _, err := admin.RunSchedule(ctx, r, "s"); return err },
 	} {
 		if err := call(); !errors.Is(err, errNoTenant) {
 			t.Errorf("%s: got error %v, want %v", name, err, errNoTenant)

@@ -64,7 +64,7 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 		},
 		"nil option":   func() error { _, err := r.Enqueue(t.Context(), quick.With(nil, nil)); return err },
 		"nil sequence": func() error { _, err := r.EnqueueSeq(t.Context(), nil); return err },
-		"nil check":    func() error { return r.Changes(t.Context(), nil) },
+		"nil check":    func() error { return admin.Changes(t.Context(), r, nil) },
 		"nil writer":   func() error { _, err := admin.Backup(t.Context(), r, admin.BackupOptions{}); return err },
 		"negative retry": func() error {
 			_, err := r.Retry(t.Context(), []int64{1}, runner.RetryOptions{In: -time.Second})
@@ -117,9 +117,9 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 	r.Register(quick.Handler(runs))
 	for name, options := range map[string]runner.WorkOptions{
 		"lease":            {Lease: 1},
-		"Max of queue":     {Queues: []runner.QueueMax{{Name: "mail", Max: -1}}},
-		"queue mail comes": {Queues: []runner.QueueMax{{Name: "mail"}, {Name: "mail"}}},
-		"queue":            {Queues: []runner.QueueMax{{Name: ""}}},
+		"Max of queue":     {Queues: []jobs.QueueMax{{Name: "mail", Max: -1}}},
+		"queue mail comes": {Queues: []jobs.QueueMax{{Name: "mail"}, {Name: "mail"}}},
+		"queue":            {Queues: []jobs.QueueMax{{Name: ""}}},
 	} {
 		if err := r.Work(t.Context(), options); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v, want %v with that name", name, err, jobs.ErrInvalid)
@@ -221,7 +221,7 @@ func TestCloseStopsWork(t *testing.T) {
 		t.Error("got a Work that runs after Close, want it to have returned")
 	}
 	testkit.ErrorIs(t, r.Work(t.Context(), runner.WorkOptions{Grace: -1}), jobs.ErrClosed)
-	again, err := runner.Open(t.Context(), r.Path(), runner.Options{})
+	again, err := runner.Open(t.Context(), admin.Path(r), runner.Options{})
 	testkit.NoError(t, err)
 	defer again.Close()
 	testkit.Equal(t, "state", runnerkit.Get(t, again, task.ID).State, jobs.Pending)

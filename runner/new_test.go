@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -71,7 +72,7 @@ func TestRunnerInDatabaseOfApplication(t *testing.T) {
 	testkit.Equal(t, "tasks with a step", count(t, handle, `SELECT count(*) FROM runner_tasks JOIN runner_steps ON task_id = id`), 1)
 	testkit.Equal(t, "user_version", count(t, handle, `SELECT user_version FROM pragma_user_version`), 3)
 
-	other, err := runner.Open(t.Context(), r.Path(), runner.Options{MustExist: true}) // opens the file as the command line does
+	other, err := runner.Open(t.Context(), admin.Path(r), runner.Options{MustExist: true}) // opens the file as the command line does
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,11 +39,11 @@ var SkipTick = db.ErrSkipTick
 // tick is late by then, Schedule.CatchUp decides what happens to the tick, as
 // it does when no worker has run. The function may be called more than once for
 // a tick, also by two workers at the same time, but a tick gets only one task.
-// Work does not call the function for a tick that Overlap skips. RunSchedule
-// calls the function with the present time.
+// Work does not call the function for a tick that Overlap skips.
+// admin.RunSchedule calls the function with the present time.
 //
 // If the function returns an error that wraps SkipTick, the tick gets no task,
-// and the next tick follows as usual. RunSchedule then returns that error.
+// and the next tick follows as usual. admin.RunSchedule then returns that error.
 //
 // Errors of the definition are of kind jobs.ErrInvalid. OnTick panics if the
 // function is nil, if the schedule has a function already, or while Work runs.
@@ -82,7 +82,7 @@ func (r *Runner) tickFunc(schedule string) engine.TickFunc {
 // the Spec that the function makes. It returns nil if the schedule needs no
 // function.
 func (r *Runner) madeSpec(ctx context.Context, name string) (*jobs.Spec, error) {
-	s, err := r.Schedule(ctx, name)
+	s, err := r.store.Schedule(ctx, name)
 	if err != nil || !s.OnTick {
 		return nil, err
 	}

@@ -141,7 +141,7 @@ func TestFunctionSkipsTick(t *testing.T) {
 			testkit.Equal(t, name+": arguments", *ran, []string{"02:00", "04:00"})
 			testkit.Equal(t, name+": calls", calls, 4)
 			time.Sleep(time.Hour)
-			_, err := r.RunSchedule(t.Context(), "report")
+			_, err := admin.RunSchedule(t.Context(), r, "report")
 			testkit.ErrorIs(t, err, runner.SkipTick)
 		})
 	}
@@ -250,17 +250,17 @@ func TestWorkerWithoutFunctionLeavesTick(t *testing.T) {
 		time.Sleep(2*time.Hour + time.Minute)
 		stop()
 		testkit.Equal(t, "arguments of the other schedule", *ran, []string{"fixed", "fixed"})
-		s, err := r.Schedule(t.Context(), "report")
+		s, err := admin.Schedule(t.Context(), r, "report")
 		testkit.NoError(t, err)
 		testkit.Equal(t, "hour of the tick that waits", s.NextAt.UTC().Hour(), 1)
-		_, err = r.RunSchedule(t.Context(), "report")
+		_, err = admin.RunSchedule(t.Context(), r, "report")
 		testkit.ErrorIs(t, err, jobs.ErrConflict, "does not have the function")
 
 		testkit.NoError(t, r.RemoveSchedule(t.Context(), "other"))
 		testkit.NoError(t, r.OnTick(t.Context(), hourly(), hourOf))
 		runnertest.RunDue(t, r)
 		testkit.Equal(t, "arguments after the start of a worker with the function", (*ran)[2:], []string{"02:00"})
-		task, err := r.RunSchedule(t.Context(), "report")
+		task, err := admin.RunSchedule(t.Context(), r, "report")
 		testkit.NoError(t, err)
 		testkit.Equal(t, "arguments of a run by hand", string(task.Args), `"02:01"`)
 	})
@@ -278,7 +278,7 @@ func TestSkippedTickCallsNoFunction(t *testing.T) {
 			runnertest.Advance(t, time.Hour)
 			runnertest.RunDue(t, r)
 		}
-		s, err := r.Schedule(t.Context(), "report")
+		s, err := admin.Schedule(t.Context(), r, "report")
 		testkit.NoError(t, err)
 		testkit.Equal(t, "skipped ticks", s.Skipped, 2)
 		testkit.Equal(t, "calls", calls, 1)
@@ -311,7 +311,7 @@ func TestInvalidScheduleKeepsNoFunction(t *testing.T) {
 	wrong.Cron = "never"
 	testkit.ErrorIs(t, r.OnTick(t.Context(), wrong, hourOf), jobs.ErrInvalid, "cron")
 	testkit.NoError(t, r.OnTick(t.Context(), hourly(), hourOf))
-	s, err := r.Schedule(t.Context(), "report")
+	s, err := admin.Schedule(t.Context(), r, "report")
 	testkit.NoError(t, err)
 	testkit.Equal(t, "whether a function makes its tasks", s.OnTick, true)
 }
@@ -320,7 +320,7 @@ func TestInvalidScheduleKeepsNoFunction(t *testing.T) {
 // one of them makes the task of a tick.
 func TestTwoWorkersMakeOneTaskOfTick(t *testing.T) {
 	t.Parallel() // the test waits for three seconds of the clock
-	path := runnerkit.Open(t, runner.Options{}).Path()
+	path := admin.Path(runnerkit.Open(t, runner.Options{}))
 	var stops []func()
 	var first *runner.Runner
 	for range 2 {
@@ -369,7 +369,7 @@ func ExampleRunner_OnTick() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	task, err := r.RunSchedule(ctx, "report") // the function gives this task the present hour as its argument
+	task, err := admin.RunSchedule(ctx, r, "report") // the function gives this task the present hour as its argument
 	fmt.Println(task.Schedule, len(task.Args) > 2, err)
 	// Output:
 	// report true <nil>

@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -57,12 +58,12 @@ func readThenWrite(ctx context.Context, handle *sql.DB, between func()) error {
 // from its beginning, so the enqueue waits instead.
 func TestTransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	plain, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
+	plain, err := sql.Open("sqlite", "file:"+admin.Path(r)+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	handle := opened(t, r.Path())
+	handle := opened(t, admin.Path(r))
 	if _, err := handle.Exec(`CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (0)`); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestTransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
 // write.
 func TestTransactionsOfOpenDBAreNotBusyBesideWorker(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	handle := opened(t, r.Path())
+	handle := opened(t, admin.Path(r))
 	if _, err := handle.Exec(`CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES (0)`); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func TestOpenDBCreatesFileOfApplication(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	tx := begin(t, opened(t, r.Path()))
+	tx := begin(t, opened(t, admin.Path(r)))
 	task, err := r.EnqueueTx(t.Context(), tx, quick.With(nil))
 	testkit.NoError(t, err)
 	testkit.NoError(t, tx.Commit())
@@ -169,7 +170,7 @@ func TestManyProgramsCreateFileWithOpenDB(t *testing.T) {
 
 func TestReadOnlyTransactionOfOpenDBLetsOthersWrite(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	tx, err := opened(t, r.Path()).BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+	tx, err := opened(t, admin.Path(r)).BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}

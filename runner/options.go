@@ -98,7 +98,7 @@ type WorkOptions struct {
 	Concurrency int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them
 	// in turn. Defaults to all queues.
-	Queues []QueueMax
+	Queues []jobs.QueueMax
 	// UntilEmpty makes Work also return when nothing runs and no task is due.
 	// It also runs tasks that become due before it returns. Defaults to false.
 	UntilEmpty bool
@@ -139,9 +139,6 @@ type WorkOptions struct {
 // Engine connects to databases on a server. Package runner/postgres has one.
 // The zero Engine connects to none.
 type Engine = engine.Server
-
-// QueueMax is a queue that a worker serves.
-type QueueMax = jobs.QueueMax
 
 const (
 	shortestLease = 100 * time.Millisecond

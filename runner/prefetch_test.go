@@ -157,7 +157,7 @@ func TestPrefetchedTasksGoBackToOtherWorkers(t *testing.T) {
 			f.want(long, jobs.Running, "")
 			f.wantCount(1, "running tasks", jobs.Filter{States: []jobs.State{jobs.Running}})
 			f.wantCount(20, "pending tasks", jobs.Filter{States: []jobs.State{jobs.Pending}})
-			other, err := Open(db.Alone(f.Context()), f.Path(), Options{})
+			other, err := Open(db.Alone(f.Context()), f.store.Path(), Options{})
 			testkit.NoError(f.T, err)
 			defer other.Close()
 			other.Register(work.Handler(func(ctx context.Context, in string) (string, error) { return a.do(ctx, f, in) }))
@@ -240,7 +240,7 @@ func TestSomeWorkersPrefetchNothing(t *testing.T) {
 		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) {
 			testkit.NoError(f.T, f.store.Pause(f.Context(), []string{"other"}, db.Pause{At: now()}))
 		}},
-		{name: "limits of queues", in: "1ms", options: WorkOptions{Queues: []QueueMax{{Name: "default", Max: 1}}}},
+		{name: "limits of queues", in: "1ms", options: WorkOptions{Queues: []jobs.QueueMax{{Name: "default", Max: 1}}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var a prefetchTest
@@ -311,7 +311,7 @@ func TestAtMostHundredTasksWait(t *testing.T) {
 func TestCommandsAreNotPrefetched(t *testing.T) {
 	var a prefetchTest
 	onFakeTime(t, WorkOptions{}, nil, func(f *fakeTimeTest) {
-		f.Register(jobs.Handler{Job: jobs.CommandJob, Run: func(ctx context.Context, _ jobs.Task) (json.RawMessage, error) {
+		f.Register(jobs.Handler{Job: command.Job, Run: func(ctx context.Context, _ jobs.Task) (json.RawMessage, error) {
 			_, err := a.do(ctx, f, "1ms")
 			return nil, err
 		}})

@@ -16,6 +16,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -113,7 +114,7 @@ func freeze(t *testing.T, pid int) {
 // so no other process could write.
 func stopOutsideTransaction(t *testing.T, r *runner.Runner, pid int) {
 	t.Helper()
-	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(200)")
+	other, err := sql.Open("sqlite", "file:"+admin.Path(r)+"?_txlock=immediate&_pragma=busy_timeout(200)")
 	if err != nil {
 		t.Fatal(err)
 	}

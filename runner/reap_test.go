@@ -18,7 +18,7 @@ import (
 // lockFiles lists the lock files of the workers of r.
 func lockFiles(t *testing.T, r *runner.Runner) []string {
 	t.Helper()
-	files, err := filepath.Glob(r.Path() + ".d/*-*.lock")
+	files, err := filepath.Glob(admin.Path(r) + ".d/*-*.lock")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,9 +107,9 @@ func TestWorkerWithoutItsLockFileIsReapedAfterItsLease(t *testing.T) {
 func TestStrayLockFilesAreRemovedWhenOld(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
-	testkit.NoError(t, os.MkdirAll(r.Path()+".d", 0o700))
+	testkit.NoError(t, os.MkdirAll(admin.Path(r)+".d", 0o700))
 	stray := func(name string, age time.Duration) string {
-		path := filepath.Join(r.Path()+".d", name)
+		path := filepath.Join(admin.Path(r)+".d", name)
 		if err := os.WriteFile(path, []byte("C"), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestWorkerRecreatesRemovedDirectoryOfItsDatabase(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(commands.Handler(commands.Options{}))
-	dir := r.Path() + ".d"
+	dir := admin.Path(r) + ".d"
 	spec := command.Command{Argv: []string{"sh", "-c", `echo '"kept"' >"$RUNNER_RESULT"`}}
 	runnerkit.Work(t, r, runner.WorkOptions{Lease: runner.MinLease})
 	first := runnerkit.Enqueue(t, r, jobs.Command(spec))

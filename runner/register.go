@@ -28,8 +28,8 @@ func (r *Runner) Register(handlers ...jobs.Handler) {
 	}
 }
 
-// Jobs returns the names of the registered jobs, sorted.
-func (r *Runner) Jobs() []string {
+// jobs returns the names of the registered jobs, sorted.
+func (r *Runner) jobs() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Sorted(maps.Keys(r.handlers))

@@ -7,6 +7,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -25,13 +26,13 @@ func TestWorkerOfOldProgramLeavesTasksWithNewName(t *testing.T) {
 	none := func(context.Context, string) error { return nil }
 	before.Register(oldMail.Handler(none))
 	testkit.NoError(t, before.SetSchedule(t.Context(), jobs.Schedule{Name: "digest", Cron: "@daily", Spec: oldMail.With("all")}))
-	_, err := before.RunSchedule(t.Context(), "digest")
+	_, err := admin.RunSchedule(t.Context(), before, "digest")
 	testkit.NoError(t, err)
 
-	after := runnerkit.OpenAt(t, before.Path(), runner.Options{})
+	after := runnerkit.OpenAt(t, admin.Path(before), runner.Options{})
 	after.Register(newMail.Handler(none), oldMail.Handler(none))
 	testkit.NoError(t, after.SetSchedule(t.Context(), jobs.Schedule{Name: "digest", Cron: "@daily", Spec: newMail.With("all")}))
-	_, err = after.RunSchedule(t.Context(), "digest")
+	_, err = admin.RunSchedule(t.Context(), after, "digest")
 	testkit.NoError(t, err)
 	runnerkit.Drain(t, before)
 	testkit.Equal(t, "states after the old worker", jobStates(t, after), []string{"email.send completed", "mail.send pending"})

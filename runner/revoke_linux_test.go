@@ -32,7 +32,7 @@ func enqueueSleepCommands(t *testing.T, r *runner.Runner, n int, options ...jobs
 // called.
 func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
 	t.Helper()
-	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(60000)")
+	other, err := sql.Open("sqlite", "file:"+admin.Path(r)+"?_txlock=immediate&_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestReaperThatDiesAfterRevocationIsReplaced(t *testing.T) {
 	for _, pid := range guardians {
 		signal(t, pid, syscall.SIGSTOP)
 	}
-	store, err := db.Open(t.Context(), r.Path(), db.Options{})
+	store, err := db.Open(t.Context(), admin.Path(r), db.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,6 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Version is the version of this library and of the program built from it.
-const Version = "0.1.0"
-
 // Runner is an open database and the jobs that this process can run. Its
 // methods are safe for use by many goroutines.
 type Runner struct {
@@ -29,7 +26,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	engine  *engine.Engine     // of the current Work; nil if it has not begun yet
-	queues  *[]QueueMax        // of SetQueues, before engine is set
+	queues  *[]jobs.QueueMax   // of SetQueues, before engine is set
 	abort   context.CancelFunc // aborts the current Work; nil if no Work runs
 	stop    context.CancelFunc // stops the current Work in the same way as the end of its context
 	closed  bool
@@ -123,15 +120,12 @@ func (r *Runner) isClosed() bool {
 	}
 }
 
-// Path returns the absolute path of the database file with symlinks resolved.
-// For a database on a server it returns the address, without the password.
-func (r *Runner) Path() string { return r.store.Path() }
-
 func init() {
 	db.Of = func(r any) *db.DB { return r.(*Runner).store }
-	db.WorkOne = func(ctx context.Context, r any, one db.OneTask) error {
-		queues := []QueueMax{{Name: one.Spec.Queue, Max: 1}}
-		return r.(*Runner).work(ctx, WorkOptions{Concurrency: 1, Queues: queues}, &one)
+	db.InsideOf = func(r any) db.Inside {
+		of := r.(*Runner)
+		return db.Inside{Jobs: of.jobs, Changes: of.changes, ApplySchedules: of.applySchedules, RunSchedule: of.runSchedule,
+			Abort: of.abortWork, WorkOne: of.workOne}
 	}
 }
 

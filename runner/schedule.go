@@ -20,41 +20,22 @@ import (
 // so a program may call it at each start. Errors of the definition are of kind
 // jobs.ErrInvalid.
 func (r *Runner) SetSchedule(ctx context.Context, s jobs.Schedule) error {
-	_, err := r.ApplySchedules(ctx, []jobs.Schedule{s}, ApplyOptions{})
+	_, err := r.applySchedules(ctx, []jobs.Schedule{s}, db.ApplyOptions{})
 	if bad, ok := errors.AsType[*SpecError](err); ok { // return the error without the index of the schedule, because the list has only one
 		return bad.Err
 	}
 	return err
 }
 
-// ApplyOptions are the options of ApplySchedules for schedules that exist
-// already.
-type ApplyOptions struct {
-	Keep   bool // whether ApplySchedules fails (jobs.ErrConflict) instead of changing an existing schedule
-	Prune  bool // whether schedules that are not in the list are removed
-	DryRun bool // whether ApplySchedules only reports the changes and makes none
-}
-
-// Applied is what ApplySchedules did with one schedule.
-type Applied struct {
-	Schedule jobs.Schedule // the schedule after the change, or before its removal
-	Did      string        // "added", "changed", "unchanged" or "removed"
-}
-
-// ApplySchedules adds, changes or keeps each schedule of a list. All changes
-// are in one transaction. The results are in the order of the list, followed by
-// the schedules that were removed. A new schedule with a PausedAt is paused.
-// The error joins a *SpecError of kind jobs.ErrInvalid for each invalid
-// definition. With Keep it joins an error of kind jobs.ErrConflict for each
-// existing schedule with another definition.
-func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
+// applySchedules is admin.ApplySchedules.
+func (r *Runner) applySchedules(ctx context.Context, list []jobs.Schedule, o db.ApplyOptions) ([]db.Applied, error) {
 	at := now()
 	list = slices.Clone(list)
 	if err := r.prepareSchedules(list, at); err != nil {
 		return nil, err
 	}
 
-	var done []Applied
+	var done []db.Applied
 	err := r.store.ChangeSchedules(ctx, engine.BootID(), at, func(have []jobs.Schedule) (put []jobs.Schedule, remove []string, err error) {
 		if done, err = applyAll(list, have, o); err != nil || o.DryRun {
 			return nil, nil, err
@@ -62,9 +43,9 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 
 		for _, a := range done {
 			switch a.Did {
-			case "added", "changed":
+			case db.ScheduleAdded, db.ScheduleChanged:
 				put = append(put, a.Schedule)
-			case "removed":
+			case db.ScheduleRemoved:
 				remove = append(remove, a.Schedule.Name)
 			}
 		}
@@ -102,7 +83,7 @@ func (r *Runner) prepareSchedules(list []jobs.Schedule, at time.Time) error {
 
 // applyAll returns what the definitions of a list change about the schedules
 // that exist.
-func applyAll(list, have []jobs.Schedule, o ApplyOptions) (done []Applied, err error) {
+func applyAll(list, have []jobs.Schedule, o db.ApplyOptions) (done []db.Applied, err error) {
 	old := make(map[string]*jobs.Schedule, len(have))
 	for i := range have {
 		old[have[i].Name] = &have[i]
@@ -120,7 +101,7 @@ func applyAll(list, have []jobs.Schedule, o ApplyOptions) (done []Applied, err e
 
 	for _, s := range have {
 		if o.Prune && old[s.Name] != nil {
-			done = append(done, Applied{s, "removed"})
+			done = append(done, db.Applied{Schedule: s, Did: db.ScheduleRemoved})
 		}
 	}
 
@@ -159,24 +140,24 @@ func prepareSchedule(s *jobs.Schedule, names map[string]bool, at time.Time) erro
 
 // apply returns the change that a definition makes to the schedule old of the
 // same name, which may be nil.
-func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error) {
+func apply(s jobs.Schedule, old *jobs.Schedule, o db.ApplyOptions) (db.Applied, error) {
 	if old == nil {
 		if !s.PausedAt.IsZero() {
 			s.NextAt = time.Time{}
 		}
-		return Applied{s, "added"}, nil
+		return db.Applied{Schedule: s, Did: db.ScheduleAdded}, nil
 	}
 
 	differences := taskspec.ScheduleChanges(old, &s)
 	switch {
 	case len(differences) == 0:
-		return Applied{*old, "unchanged"}, nil
+		return db.Applied{Schedule: *old, Did: db.ScheduleUnchanged}, nil
 	case o.Keep:
-		return Applied{}, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.ScheduleDiffers, Subject: s.Name,
+		return db.Applied{}, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.ScheduleDiffers, Subject: s.Name,
 			What: "schedule " + s.Name + " exists with another definition", Why: differences}
 	}
 
-	return Applied{redefined(*old, s), "changed"}, nil
+	return db.Applied{Schedule: redefined(*old, s), Did: db.ScheduleChanged}, nil
 }
 
 // redefined returns the definition s with the history and the pause of the
@@ -195,24 +176,6 @@ func redefined(old, s jobs.Schedule) jobs.Schedule {
 	return s
 }
 
-// Schedules returns all schedules, sorted by name.
-func (r *Runner) Schedules(ctx context.Context) ([]jobs.Schedule, error) {
-	return r.store.Schedules(ctx)
-}
-
-// Schedule returns a schedule, or jobs.ErrNotFound.
-func (r *Runner) Schedule(ctx context.Context, name string) (jobs.Schedule, error) {
-	list, err := r.store.Schedules(ctx)
-	if err != nil {
-		return jobs.Schedule{}, err
-	}
-	i := slices.IndexFunc(list, func(s jobs.Schedule) bool { return s.Name == name })
-	if i < 0 {
-		return jobs.Schedule{}, db.NoSchedule(name)
-	}
-	return list[i], nil
-}
-
 // RemoveSchedule deletes a schedule. Its tasks stay. It returns
 // jobs.ErrNotFound if there is no such schedule.
 func (r *Runner) RemoveSchedule(ctx context.Context, name string) error {
@@ -224,11 +187,8 @@ func (r *Runner) RemoveSchedule(ctx context.Context, name string) error {
 	return r.named(name, found, err)
 }
 
-// RunSchedule enqueues a task of a schedule now, even if the schedule is paused
-// or an earlier task is unfinished. It returns jobs.ErrNotFound if there is no
-// such schedule, and jobs.ErrConflict if the schedule has OnTick and this
-// Runner does not have its function.
-func (r *Runner) RunSchedule(ctx context.Context, name string) (jobs.Task, error) {
+// runSchedule is admin.RunSchedule.
+func (r *Runner) runSchedule(ctx context.Context, name string) (jobs.Task, error) {
 	made, err := r.madeSpec(ctx, name)
 	if err != nil {
 		return jobs.Task{}, err

@@ -77,7 +77,7 @@ func (c *scheduleTest) work() {
 	}()
 	c.stop = func() {
 		cancel()
-		c.r.Abort()
+		c.r.abortWork()
 		<-ended
 		c.stop = nil
 	}
@@ -108,7 +108,7 @@ func (c *scheduleTest) add(s jobs.Schedule) {
 
 func (c *scheduleTest) get(name string) jobs.Schedule {
 	c.Helper()
-	s, err := c.r.Schedule(c.Context(), name)
+	s, err := c.r.store.Schedule(c.Context(), name)
 	if err != nil {
 		c.Fatal(err)
 	}

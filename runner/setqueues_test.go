@@ -27,10 +27,10 @@ func TestQueuesChangeWhileWorkRuns(t *testing.T) {
 	}
 
 	waits := add("b")
-	runnerkit.Work(t, r, runner.WorkOptions{Queues: []runner.QueueMax{{Name: "a"}}})
+	runnerkit.Work(t, r, runner.WorkOptions{Queues: []jobs.QueueMax{{Name: "a"}}})
 	wantDone(add("a"), waits)
 
-	both := []runner.QueueMax{{Name: "a"}, {Name: "b", Max: 1}}
+	both := []jobs.QueueMax{{Name: "a"}, {Name: "b", Max: 1}}
 	testkit.NoError(t, r.SetQueues(both))
 	wantDone(waits)
 	until(t, r, func() bool {
@@ -46,5 +46,5 @@ func TestQueuesChangeWhileWorkRuns(t *testing.T) {
 	testkit.NoError(t, r.SetQueues(nil)) // all queues
 	wantDone(waits)
 	wantDone(add("c"))
-	testkit.ErrorIs(t, r.SetQueues([]runner.QueueMax{{Name: "no name!"}}), jobs.ErrInvalid)
+	testkit.ErrorIs(t, r.SetQueues([]jobs.QueueMax{{Name: "no name!"}}), jobs.ErrInvalid)
 }

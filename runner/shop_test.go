@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -119,7 +120,7 @@ func TestEffectsHappenOnceWhereverWorkerIsKilled(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			testShop(t, 1, func(r *runner.Runner, _ *sql.DB) {
-				if startShop(t, r.Path(), point).Wait() == nil {
+				if startShop(t, admin.Path(r), point).Wait() == nil {
 					t.Errorf("got a worker that ended by itself, want it killed at point %q", point)
 				}
 			})
@@ -129,7 +130,7 @@ func TestEffectsHappenOnceWhereverWorkerIsKilled(t *testing.T) {
 		t.Parallel()
 		testShop(t, 150, func(r *runner.Runner, handle *sql.DB) {
 			for i := range 8 {
-				worker := startShop(t, r.Path(), "none")
+				worker := startShop(t, admin.Path(r), "none")
 				until(t, r, func() bool { return count(t, handle, `SELECT count(*) FROM effects`) > 30*i })
 				_ = worker.Process.Kill()
 				if worker.Wait() == nil { // the worker had run all tasks and ended before the kill
@@ -157,7 +158,7 @@ func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 		runnerkit.Enqueue(t, r, ship.With(nil, jobs.MaxLosses(100)))
 	}
 	killed(r, handle)
-	if err := startShop(t, r.Path(), "none").Wait(); err != nil {
+	if err := startShop(t, admin.Path(r), "none").Wait(); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Equal(t, "unfinished tasks", count(t, handle, `SELECT count(*) FROM tasks WHERE state <> 'completed'`), 0)
@@ -184,7 +185,7 @@ func TestStepsRunOnceWhereverWorkerIsKilled(t *testing.T) {
 				// The worker may end without an error before it reaches the
 				// point, because no task is due while the task sleeps. Then
 				// start the next worker.
-				if err := startShop(t, r.Path(), point).Wait(); err == nil {
+				if err := startShop(t, admin.Path(r), point).Wait(); err == nil {
 					task = runnerkit.Get(t, r, task.ID)
 					if task.State == jobs.Completed {
 						t.Errorf("got a completed task, want its worker killed at point %q", point)
@@ -198,7 +199,7 @@ func TestStepsRunOnceWhereverWorkerIsKilled(t *testing.T) {
 				}
 			}
 			for task = runnerkit.Get(t, r, task.ID); !task.State.Finished() && ctx.Err() == nil; task = runnerkit.Get(t, r, task.ID) {
-				if err := startShop(t, r.Path(), "none").Wait(); err != nil {
+				if err := startShop(t, admin.Path(r), "none").Wait(); err != nil {
 					t.Fatal(err)
 				}
 			}

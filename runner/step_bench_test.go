@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // BenchmarkStep runs tasks with a hundred steps each; the steps do nothing. For
@@ -21,7 +22,7 @@ func BenchmarkStep(b *testing.B) {
 			const each = 100
 			b.StopTimer()
 			n := (b.N + each - 1) / each
-			d := openBare(b, bench(b, level.sync, 0).Path(), level.pragma)
+			d := openBare(b, admin.Path(bench(b, level.sync, 0)), level.pragma)
 			began := time.Now()
 			for i := range n * each {
 				d.exec("BEGIN IMMEDIATE")
@@ -81,7 +82,7 @@ func BenchmarkAwait(b *testing.B) {
 				waiter := r
 				if !same {
 					var err error
-					if waiter, err = runner.Open(b.Context(), r.Path(), runner.Options{MustExist: true}); err != nil {
+					if waiter, err = runner.Open(b.Context(), admin.Path(r), runner.Options{MustExist: true}); err != nil {
 						b.Fatal(err)
 					}
 					defer waiter.Close()

@@ -117,12 +117,12 @@ func TestStepAndItsEffectSurviveKillTogether(t *testing.T) {
 				r := runnerkit.Open(t, runner.Options{})
 				handle := app(t, r)
 				task := runnerkit.Enqueue(t, r, invoice.With(nil))
-				if startShop(t, r.Path(), step+" "+point).Wait() == nil {
+				if startShop(t, admin.Path(r), step+" "+point).Wait() == nil {
 					t.Errorf("got a worker that ended by itself, want it killed")
 				}
 				kept := count(t, handle, `SELECT count(*) FROM steps`)
 				testkit.Equal(t, "effects after the kill", count(t, handle, `SELECT count(*) FROM effects`), kept)
-				if err := startShop(t, r.Path(), "none").Wait(); err != nil {
+				if err := startShop(t, admin.Path(r), "none").Wait(); err != nil {
 					t.Fatal(err)
 				}
 				testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)

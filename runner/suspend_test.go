@@ -20,7 +20,7 @@ const asleep = 8 * time.Hour
 // suspend simulates a machine that is suspended for a night.
 func (f *fakeTimeTest) suspend() {
 	f.Helper()
-	raw := dbtest.Raw(f.T, f.Path())
+	raw := dbtest.Raw(f.T, f.store.Path())
 	defer raw.Close()
 	for _, text := range []string{`UPDATE tasks SET run_at = run_at - ?1, created_at = created_at - ?1, started_at = started_at - ?1,
 			finished_at = finished_at - ?1, lease_expires_at = lease_expires_at - ?1, updated_at = updated_at - ?1`,

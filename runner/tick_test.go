@@ -210,7 +210,7 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		testkit.Equal(t, "the paused schedule has no next tick", s.NextAt.IsZero(), true)
 		time.Sleep(2 * time.Hour)
 		c.restartAfter(2 * time.Hour)
-		task, err := c.r.RunSchedule(c.Context(), "s") // RunSchedule works for a paused schedule, too
+		task, err := c.r.runSchedule(c.Context(), "s") // RunSchedule works for a paused schedule, too
 		testkit.NoError(t, err)
 		testkit.Equal(t, "schedule", task.Schedule, "s")
 		testkit.Equal(t, "the manual run has no tick", task.Tick.IsZero(), true)

@@ -13,6 +13,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -27,7 +28,7 @@ func openApp(path string) (*sql.DB, error) {
 // named effects.
 func app(t testing.TB, r *runner.Runner) *sql.DB {
 	t.Helper()
-	handle := opened(t, r.Path())
+	handle := opened(t, admin.Path(r))
 	if _, err := handle.Exec(`CREATE TABLE effects (task_id INTEGER NOT NULL)`); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 
 // raw executes SQL statements on a separate connection.
 func (f *fakeTimeTest) raw(statements ...string) {
-	raw, err := sql.Open("sqlite", "file:"+f.Path()+"?_pragma=busy_timeout(0)")
+	raw, err := sql.Open("sqlite", "file:"+f.store.Path()+"?_pragma=busy_timeout(0)")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -273,7 +274,7 @@ func runs(context.Context, any) error { return nil }
 
 // finished calls ConsumeFinished until the end of the test.
 func finished(t *testing.T, r *runner.Runner, handle func() error) {
-	testkit.NoError(t, r.AddCursor(t.Context(), "c"))
+	testkit.NoError(t, admin.AddCursor(t.Context(), r, "c"))
 	go func() {
 		_ = r.ConsumeFinished(t.Context(), "c", func(context.Context, jobs.Task) error { return handle() })
 	}()
@@ -321,14 +322,14 @@ func TestOwnCallsReturnProgramsErrors(t *testing.T) {
 			if bad, ok := err.(*runner.SpecError); !ok || bad.Err != refuse { //nolint:errorlint // its methods do not return
 				t.Errorf("EnqueueSeq with a bad %s: got another error, want that of the middleware", method)
 			}
-			if _, err = r.RunSchedule(t.Context(), "s"); err != refuse { //nolint:errorlint // its methods do not return
+			if _, err = admin.RunSchedule(t.Context(), r, "s"); err != refuse { //nolint:errorlint // its methods do not return
 				t.Errorf("RunSchedule with a bad %s: got another error, want that of the middleware", method)
 			}
 		}
 	}
 	refuse = nil
 	r.UseEnqueue(func(context.Context, *jobs.Spec) error { explode(); return nil })
-	_, err := r.RunSchedule(t.Context(), "s")
+	_, err := admin.RunSchedule(t.Context(), r, "s")
 	testkit.ErrorContains(t, err, "the middleware of UseEnqueue: panic: boom")
 	n, _, err := r.Count(t.Context(), jobs.Filter{})
 	testkit.NoError(t, err)

@@ -55,7 +55,7 @@ func (o *WorkOptions) validate(write time.Duration) error {
 }
 
 // validQueueMax checks WorkOptions.Queues.
-func validQueueMax(queues []QueueMax) error {
+func validQueueMax(queues []jobs.QueueMax) error {
 	seen := map[string]bool{}
 	for _, q := range queues {
 		if err := taskspec.ValidQueue(q.Name); err != nil {

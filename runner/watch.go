@@ -42,7 +42,7 @@ func (r *Runner) Watch(ctx context.Context, filter jobs.Filter) iter.Seq2[jobs.T
 		err := validSelection(filter)
 		w.filter.Limit = min(cmp.Or(filter.Limit, maxWatched), maxWatched)
 		if err == nil {
-			err = r.Changes(ctx, func() (bool, error) {
+			err = r.changes(ctx, func() (bool, error) {
 				if left, err := w.look(ctx); left || err != nil {
 					return left, err
 				}

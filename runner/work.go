@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner/internal/engine"
 )
 
@@ -22,7 +23,7 @@ import (
 // ignores SIGTERM delays Work by its KillAfter and at most 5 s more.
 //
 // Work returns an error when the database can no longer be used,
-// jobs.ErrShutdown when Abort ended the work, and jobs.ErrInvalid for an
+// jobs.ErrShutdown when admin.Abort ended the work, and jobs.ErrInvalid for an
 // invalid option or when no job is registered. A Runner has at most one Work at
 // a time: a second call returns jobs.ErrConflict.
 func (r *Runner) Work(ctx context.Context, options WorkOptions) error {
@@ -34,7 +35,7 @@ func (r *Runner) Work(ctx context.Context, options WorkOptions) error {
 // empty list for none. Tasks that Work has claimed already still run. Lists of
 // workers show the new queues within a second. The error is jobs.ErrConflict if
 // no Work runs, and jobs.ErrInvalid for an invalid list.
-func (r *Runner) SetQueues(queues []QueueMax) error {
+func (r *Runner) SetQueues(queues []jobs.QueueMax) error {
 	if err := validQueueMax(queues); err != nil {
 		return err
 	}
@@ -55,14 +56,19 @@ func (r *Runner) SetQueues(queues []QueueMax) error {
 	return nil
 }
 
-// Abort ends the current Work without a grace period. It kills the attempts,
-// and their tasks go back to their queues. Work then returns jobs.ErrShutdown.
-func (r *Runner) Abort() {
+// abortWork is admin.Abort.
+func (r *Runner) abortWork() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.abort != nil {
 		r.abort()
 	}
+}
+
+// workOne does what Work does, but for one task only, which it adds itself.
+func (r *Runner) workOne(ctx context.Context, one db.OneTask) error {
+	queues := []jobs.QueueMax{{Name: one.Spec.Queue, Max: 1}}
+	return r.work(ctx, WorkOptions{Concurrency: 1, Queues: queues}, &one)
 }
 
 // work implements Work. With one, it adds that task and runs no other.
@@ -136,8 +142,8 @@ func (r *Runner) work(ctx context.Context, o WorkOptions, one *db.OneTask) error
 // error if someone has added triggers or indexes to runner's own tables, or if
 // a crash has left the file damaged.
 func (r *Runner) mayWork(ctx context.Context, o *WorkOptions) error {
-	if c := engine.CommandsOf(r.handlers[jobs.CommandJob]); c != nil && !c.InsecurePerms {
-		if err := db.Insecure(r.Path(), os.Geteuid()); err != nil {
+	if c := engine.CommandsOf(r.handlers[command.Job]); c != nil && !c.InsecurePerms {
+		if err := db.Insecure(r.store.Path(), os.Geteuid()); err != nil {
 			return err
 		}
 	}
@@ -165,8 +171,8 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, o WorkO
 		return nil, err
 	}
 
-	options := engine.Options{Owner: r, Store: r.store, Log: r.log, Version: Version, Handlers: r.wrapped(), PrepareTick: r.prepareTick,
-		OnTick: r.onTick, WriteEvery: r.options.WriteEvery, WorkOptions: engine.WorkOptions(o)}
+	options := engine.Options{Owner: r, Store: r.store, Log: r.log, Version: db.RunnerVersion, Handlers: r.wrapped(),
+		PrepareTick: r.prepareTick, OnTick: r.onTick, WriteEvery: r.options.WriteEvery, WorkOptions: engine.WorkOptions(o)}
 	if one != nil {
 		options.Only, options.Stdin = -1, one.Stdin
 	}

@@ -103,7 +103,7 @@ func TestCancelStopsRunningCommand(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx, runner.WorkOptions{}) }()
-	err := r.Changes(t.Context(), func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil })
+	err := admin.Changes(t.Context(), r, func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,11 +202,12 @@ func TestAbortKillsCommands(t *testing.T) {
 	task := runnerkit.Enqueue(t, r, jobs.Command(command.Command{Argv: []string{"sh", "-c", "trap '' TERM; sleep 600"}}))
 	done := make(chan error, 1)
 	go func() { done <- r.Work(t.Context(), runner.WorkOptions{}) }()
-	if err := r.Changes(t.Context(), func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil }); err != nil {
+	running := func() (bool, error) { return runnerkit.Get(t, r, task.ID).State == jobs.Running, nil }
+	if err := admin.Changes(t.Context(), r, running); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	r.Abort()
+	admin.Abort(r)
 	testkit.ErrorIs(t, <-done, jobs.ErrShutdown)
 	t.Log("gone after", time.Since(began))
 	got := runnerkit.Get(t, r, task.ID)
@@ -222,7 +223,7 @@ func TestWorkReportsAbortDuringDrain(t *testing.T) {
 	var stop context.CancelFunc
 	r.Register(quick.Handler(func(context.Context, any) error {
 		stop()
-		r.Abort()
+		admin.Abort(r)
 		return nil
 	}))
 	for range 20 {
@@ -251,7 +252,7 @@ func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 		text, _ := os.ReadFile(pidFile)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
-	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(60000)")
+	other, err := sql.Open("sqlite", "file:"+admin.Path(r)+"?_txlock=immediate&_pragma=busy_timeout(60000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	r.Abort()
+	admin.Abort(r)
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		process, err := os.FindProcess(pid)
 		if err != nil || process.Signal(syscall.Signal(0)) != nil {
@@ -286,7 +287,7 @@ func TestAbortKillsWhileDatabaseIsLocked(t *testing.T) {
 // new queues from time to time.
 func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
-	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.SyncNormal})
+	other, err := runner.Open(t.Context(), admin.Path(r), runner.Options{Sync: runner.SyncNormal})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +329,7 @@ func TestBusyWorkerFindsNewQueueOfAnotherProcess(t *testing.T) {
 func TestUntilEmptyRunsTasksThatAnotherProcessAdds(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
-	other, err := runner.Open(t.Context(), r.Path(), runner.Options{})
+	other, err := runner.Open(t.Context(), admin.Path(r), runner.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

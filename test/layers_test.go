@@ -80,11 +80,11 @@ var layers = []layer{
 		"internal/taskspec", "runner/internal/cron", "runner/internal/exec",
 		"db", "jobs", "internal/supervisor",
 		"internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
-	{path: "runner", ours: []string{"internal/usercode", "internal/taskspec", "db",
+	{path: "runner", ours: []string{"jobs/command", "internal/usercode", "internal/taskspec", "db",
 		"internal/errcode", "jobs", "runner/internal/cron",
 		"runner/internal/engine"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
-	{path: "runner/commands", ours: []string{"jobs/command", "internal/taskspec", "internal/usercode", "jobs", "runner",
+	{path: "runner/commands", ours: []string{"jobs/command", "internal/taskspec", "internal/usercode", "jobs", "db", "runner",
 		"runner/internal/engine",
 		"runner/internal/exec"}},
 	{path: "runner/admin", ours: []string{"db", "internal/errcode", "internal/taskspec", "jobs", "runner",

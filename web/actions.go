@@ -217,7 +217,7 @@ func (a *actionRequest) schedule(context.Context) (*plan, error) {
 			return "schedule " + name + " resumed", admin.ResumeSchedule(ctx, a.h.r, name)
 		}
 		return a.h.clicks.get(name, func() (string, time.Duration, error) {
-			t, err := a.h.r.RunSchedule(ctx, name)
+			t, err := admin.RunSchedule(ctx, a.h.r, name)
 			return fmt.Sprintf("task %d of schedule %s enqueued", t.ID, name), doubleClick, err
 		})
 	}

@@ -240,7 +240,7 @@ func TestNoGetChangesDatabase(t *testing.T) {
 	id := shell(t, r, "echo hello; exit 1")
 	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, web.ServerOptions{})
-	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?mode=ro")
+	pool, err := sql.Open("sqlite", "file:"+admin.Path(r)+"?mode=ro")
 	testkit.NoError(t, err)
 	defer pool.Close()
 	pool.SetMaxOpenConns(1)

@@ -123,7 +123,7 @@ func TestRowsOfSchedulesAreLowOnTelephone(t *testing.T) {
 		s := jobs.Schedule{Name: name, Cron: "44 22 28 2 *", Zone: "Europe/Berlin", Spec: jobs.Command(command.Shell("true"))}
 		testkit.NoError(t, r.SetSchedule(t.Context(), s))
 		for range 6 {
-			if _, err := r.RunSchedule(t.Context(), name); err != nil {
+			if _, err := admin.RunSchedule(t.Context(), r, name); err != nil {
 				t.Fatal(err)
 			}
 			runnerkit.Drain(t, r, web1)

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 )
@@ -34,7 +35,7 @@ func barHeights(t *testing.T, text, state string) (heights []float64, links []st
 // write executes a statement in the database of r, as another program does.
 func write(t testing.TB, r *runner.Runner, statement string, args ...any) {
 	t.Helper()
-	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
+	pool, err := sql.Open("sqlite", "file:"+admin.Path(r)+"?_pragma=busy_timeout(10000)")
 	testkit.NoError(t, err)
 	defer pool.Close()
 	if _, err := pool.Exec(statement, args...); err != nil {

@@ -163,7 +163,7 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 	}
 
-	err := f.h.r.Changes(ctx, func() (bool, error) {
+	err := admin.Changes(ctx, f.h.r, func() (bool, error) {
 		t, err := f.h.r.Get(ctx, f.attempt.TaskID)
 		if errors.Is(err, jobs.ErrNotFound) {
 			return true, nil

@@ -82,7 +82,7 @@ func (l *live) run(ctx context.Context, p *poll) {
 }
 
 // changes calls changed after commits of any process, but at most once in
-// every. It returns when ctx ends, or with jobs.ErrReplaced. Runner.Changes
+// every. It returns when ctx ends, or with jobs.ErrReplaced. admin.Changes
 // detects commits earlier, but its work grows with the number of commits. This
 // doesn't.
 func changes(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {

@@ -124,7 +124,7 @@ func (h *handler) collect(ctx context.Context) (*collection, error) {
 
 	c.workers(workers)
 	c.attempts(totals, queues)
-	schedules, err := h.r.Schedules(ctx)
+	schedules, err := admin.Schedules(ctx, h.r)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func (c *collection) process(r *runner.Runner) {
 	size := c.gauge("runner_db_bytes", "Size of the database file and of its write-ahead log.")
 	size.add(float64(file), "file", "db")
 	size.add(float64(wal), "file", "wal")
-	c.gauge("runner_build_info", "Always 1; the version is a label.").add(1, "version", runner.Version)
+	c.gauge("runner_build_info", "Always 1; the version is a label.").add(1, "version", db.RunnerVersion)
 	c.counter("runner_fenced_total",
 		"Results and heartbeats of this process that were rejected because a newer attempt owns the task.").
 		add(float64(db.Of(r).Fenced.Load()))

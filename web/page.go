@@ -16,13 +16,13 @@ import (
 	"sync"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
-	"example.com/runner/runner"
 )
 
 //go:embed templates/*.html
@@ -86,7 +86,7 @@ var assetVersion = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil)[:5])
 })
 
-func (p page) Version() string             { return runner.Version }
+func (p page) Version() string             { return db.RunnerVersion }
 func (p page) Took(d time.Duration) string { return humanize.Took(d) }
 func (p page) Size(n int64) string         { return humanize.Size(n) }
 func (p page) Count(n int) string          { return humanize.Count(int64(n)) }
@@ -217,7 +217,7 @@ func (p page) JobPage(t jobs.Task) string {
 // ShortJob returns a short name for a task: its label if it has one, or else
 // the name of its program or its job.
 func (p page) ShortJob(t jobs.Task) string {
-	if p.HideArgs || t.Label != "" || t.Job != jobs.CommandJob {
+	if p.HideArgs || t.Label != "" || t.Job != command.Job {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
 

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/commands"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/testkit"
@@ -32,7 +33,7 @@ func TestPagesOfStandby(t *testing.T) {
 	daily(t, r, "nightly")
 	replica := runnerkit.OpenAt(t, standby.Address("postgres"), options())
 	testkit.Within(t, time.Minute, "the standby has the schedule", func() bool {
-		list, err := replica.Schedules(t.Context())
+		list, err := admin.Schedules(t.Context(), replica)
 		return err == nil && len(list) == 1
 	})
 

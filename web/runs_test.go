@@ -11,6 +11,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
 	"example.com/runner/web"
@@ -63,7 +64,7 @@ func TestRetryHidesNoFailure(t *testing.T) {
 	mark := filepath.Join(t.TempDir(), "again")
 	spec := jobs.Command(command.Shell("[ -e " + mark + " ] || { touch " + mark + "; echo no space left >&2; exit 1; }"))
 	testkit.NoError(t, r.SetSchedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "0 3 * * *", Spec: spec}))
-	_, err := r.RunSchedule(t.Context(), "backup")
+	_, err := admin.RunSchedule(t.Context(), r, "backup")
 	testkit.NoError(t, err)
 	runnerkit.Drain(t, r, web1)
 	s := serve(t, r, webOptions)

@@ -63,7 +63,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	schedule("report", "0 6 * * MON", "Europe/Berlin", "echo 'no data' >&2; exit 1")
 	for range 6 {
 		for _, name := range []string{"backup", "feed", "report"} {
-			if _, err := r.RunSchedule(context.Background(), name); err != nil {
+			if _, err := admin.RunSchedule(context.Background(), r, name); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -108,7 +108,7 @@ func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 			s := jobs.Schedule{Name: queue, Cron: "1,3,5,7,11,13,17,19,23,29,31,37 1,2,3,4,5,6,7 1-31 1-12 MON,TUE,WED",
 				Zone: "America/Argentina/ComodRivadavia", Spec: jobs.Command(command.Shell("exit 1"), jobs.Label(queue))}
 			testkit.NoError(t, r.SetSchedule(context.Background(), s))
-			if _, err := r.RunSchedule(context.Background(), queue); err != nil {
+			if _, err := admin.RunSchedule(context.Background(), r, queue); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -41,7 +41,7 @@ func (p page) schedule(s jobs.Schedule) scheduleView {
 
 func (h *handler) schedules(ctx context.Context, req *http.Request) (view, error) {
 	v := &schedulesView{page: h.newPage(req, "Schedules")}
-	list, err := h.r.Schedules(ctx)
+	list, err := admin.Schedules(ctx, h.r)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ type tickView struct {
 }
 
 func (h *handler) schedule(ctx context.Context, req *http.Request) (view, error) {
-	s, err := h.r.Schedule(ctx, req.PathValue("name"))
+	s, err := admin.Schedule(ctx, h.r, req.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}

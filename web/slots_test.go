@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/test/testkit"
 )
 
@@ -75,7 +76,7 @@ func TestBarsAreDrawnWithTheirTexts(t *testing.T) {
 	d := drawingOf(t, 2, 2, 240, "300 240 completed", "240 239 failed", "239 238.5 completed", "60 - running")
 	p := page{Now: noon, Base: "/x"}
 	first := jobs.Task{ID: 1}
-	first.Job, first.Label = jobs.CommandJob, "<night>"
+	first.Job, first.Label = command.Job, "<night>"
 	d.draw(p, map[int64]jobs.Task{1: first})
 	testkit.Equal(t, "summary", d.Summary, "4 runs: 1 running, 2 completed, 1 failed")
 	var drawing strings.Builder

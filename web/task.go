@@ -18,6 +18,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner/admin"
 )
 
@@ -74,9 +75,9 @@ const maxDocument = 64 << 10
 // bytes. The arguments of a function are shown separately.
 func (v *taskView) jobText(t jobs.Task) string {
 	switch {
-	case t.Job != jobs.CommandJob && t.Label == "":
+	case t.Job != command.Job && t.Label == "":
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
-	case t.Job != jobs.CommandJob:
+	case t.Job != command.Job:
 		return humanize.Safe(t.Label + ": " + t.Job)
 	}
 	return humanize.Safe(humanize.Cut(ui.JobText(t), maxDocument))
@@ -120,7 +121,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (view, error) {
 	}
 
 	v.Result = v.document("Result", t.Result)
-	if t.Job != jobs.CommandJob {
+	if t.Job != command.Job {
 		v.Args = v.document("Arguments", t.Args)
 	}
 	if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {

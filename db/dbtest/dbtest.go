@@ -174,7 +174,7 @@ func (s *store) insert(specs ...jobs.Spec) []int64 {
 func (s *store) worker(names ...string) *db.Worker {
 	s.Helper()
 	if names == nil {
-		names = []string{jobs.CommandJob}
+		names = []string{command.Job}
 	}
 	list := make([]db.ClaimJob, len(names))
 	for i, name := range names {

@@ -239,7 +239,7 @@ func wantRejected(t *testing.T, d *db.DB, why string) {
 func claimed(t *testing.T, d *db.DB) []jobs.Task {
 	t.Helper()
 	w, err := d.Register(t.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: time.Minute, StartedAt: moving.Add(-time.Hour)},
-		[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+		[]db.ClaimJob{{Job: command.Job, MaxAttempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -242,7 +242,7 @@ func (s *store) claimsBeside(handles int, others ...db.ClaimJob) {
 	for i := range handles {
 		d := s.open(db.Options{Normal: true, BusyTimeout: time.Minute})
 		w := must(d.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now},
-			append(others, db.ClaimJob{Job: jobs.CommandJob, MaxAttempts: 1})))(s)
+			append(others, db.ClaimJob{Job: command.Job, MaxAttempts: 1})))(s)
 		all.Go(func() {
 			var done []db.Finish
 			for {

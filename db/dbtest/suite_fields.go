@@ -54,8 +54,8 @@ var fieldTests = group{
 	"a worker is read as it was written": func(s *store) {
 		want := db.WorkerInfo{ID: "w-1", Name: "w", Host: "h", BootID: "b", PID: 7, Namespace: "pid:[1]", User: "ann", UID: 1000,
 			Version: "v", Slots: 4, Queues: []jobs.QueueMax{{Name: "media", Max: 2}},
-			Jobs: []string{jobs.CommandJob}, Lease: lease, StartedAt: s.now}
-		w := must(s.Register(s.Context(), want, []db.ClaimJob{{Job: jobs.CommandJob}}))(s)
+			Jobs: []string{command.Job}, Lease: lease, StartedAt: s.now}
+		w := must(s.Register(s.Context(), want, []db.ClaimJob{{Job: command.Job}}))(s)
 		want.Running = s.insert(commandSpec(jobs.Queue("media")))
 		s.beat(w, claimsOf(s.claimOnly(w))...)
 		want.State, want.BeatAt = db.WorkerReady, s.now

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 const testCursor = "test"
@@ -195,7 +196,7 @@ var finishedTests = group{
 			{ID: 1, State: jobs.Completed, Label: "retried", Queue: "default", FinishedAt: s.now}} {
 			t := ends[i].Task
 			got := jobs.Task{ID: t.ID, State: t.State, Label: t.Label, Queue: t.Queue, FinishedAt: t.FinishedAt, Error: t.Error}
-			if !equal(got, want) || t.Job != jobs.CommandJob || t.CreatedAt != start || t.StartedAt.IsZero() {
+			if !equal(got, want) || t.Job != command.Job || t.CreatedAt != start || t.StartedAt.IsZero() {
 				s.Errorf("end %d: got %+v, want %+v", i, t, want)
 			}
 		}

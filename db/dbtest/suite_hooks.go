@@ -97,7 +97,7 @@ var hookTests = group{
 		s.insert(commandSpec(func(s *jobs.Spec) { s.Hooks = command.Hooks{OnSuccess: "own"} }), commandSpec(),
 			functionSpec("f", jobs.MaxAttempts(1)))
 		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
-			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}, {Job: "f", MaxAttempts: 1}}))(s)
+			[]db.ClaimJob{{Job: command.Job, MaxAttempts: 1}, {Job: "f", MaxAttempts: 1}}))(s)
 		w.SetHooks(allHooks)
 		claimed := s.claim(w, 3)
 		s.finish(w, claimed[0], taskspec.Outcome{})
@@ -110,7 +110,7 @@ var hookTests = group{
 			commandSpec(func(s *jobs.Spec) { s.Hooks = allHooks }, jobs.MaxAttempts(2)),
 			commandSpec(func(s *jobs.Spec) { s.Hooks = allHooks }))
 		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
-			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
+			[]db.ClaimJob{{Job: command.Job, MaxAttempts: 1}}))(s)
 		w.SetHooks(allHooks)
 		claimed := s.claim(w, 3)
 		s.finish(w, claimed[0], failed)
@@ -125,7 +125,7 @@ var hookTests = group{
 		after := s.insert(commandSpec(jobs.DependsOn(first), func(s *jobs.Spec) { s.Hooks = allHooks }))[0]
 		expires := s.insert(commandSpec(jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), func(s *jobs.Spec) { s.Hooks = allHooks }))[0]
 		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
-			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
+			[]db.ClaimJob{{Job: command.Job, MaxAttempts: 1}}))(s)
 		w.SetHooks(command.Hooks{OnSuccess: "good"})
 		s.finish(w, s.claimOnly(w), failed)
 		s.sleep(2 * time.Hour)

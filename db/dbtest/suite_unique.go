@@ -10,6 +10,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // try inserts a task that runs the function f, at the current time of the
@@ -303,7 +304,7 @@ var uniques = group{
 	},
 	"of many concurrent inserts of all kinds one adds a task": func(s *store) {
 		s.now = time.Now().Truncate(time.Millisecond)
-		w := s.worker("f", jobs.CommandJob)
+		w := s.worker("f", command.Job)
 		second := s.open(db.Options{Normal: true})
 		raw := s.raw
 		for i := range 5 {

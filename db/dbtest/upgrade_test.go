@@ -25,7 +25,7 @@ func TestUpgradeOnPostgreSQLKeepsEverything(t *testing.T) {
 	_, err = older.Insert(ctx, []jobs.Spec{jobs.Command(first), jobs.Command(second, jobs.DependsOn(1))}, time.Now())
 	testkit.NoError(t, err)
 	w, err := older.Register(ctx, db.WorkerInfo{ID: db.NewWorkerID(), Name: "busy", Lease: time.Minute, StartedAt: time.Now()},
-		[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
+		[]db.ClaimJob{{Job: command.Job, MaxAttempts: 1}})
 	testkit.NoError(t, err)
 	before, err := older.List(ctx, jobs.Filter{})
 	testkit.NoError(t, err)

@@ -70,7 +70,7 @@ func open(ctx context.Context, path string, backoff time.Duration, log *slog.Log
 		return nil, err
 	}
 
-	db, err := runner.OpenDB(ctx, r.Path())
+	db, err := runner.OpenDB(ctx, path)
 	if err != nil {
 		_ = r.Close()
 		return nil, err

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/runner/admin"
 )
 
 // TestMain runs the program instead of the tests if OUTBOX_TEST is set. The
@@ -131,7 +132,7 @@ func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 		s.mu.Lock()
 		before := s.calls
 		s.mu.Unlock()
-		err := o.runner.Changes(t.Context(), func() (bool, error) { // wait until the sender has made some calls
+		err := admin.Changes(t.Context(), o.runner, func() (bool, error) { // wait until the sender has made some calls
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.calls > before+rand.IntN(20), nil
@@ -150,7 +151,7 @@ func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 	if err := sender.Start(); err != nil {
 		t.Fatal(err)
 	}
-	err = o.runner.Changes(t.Context(), func() (bool, error) {
+	err = admin.Changes(t.Context(), o.runner, func() (bool, error) {
 		n, _, err := o.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked,
 			jobs.Running, jobs.Retrying}})
 		return n == 0, err

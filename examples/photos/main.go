@@ -41,6 +41,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // Photo is the argument of an import: the path of the photo.
@@ -65,7 +66,7 @@ func open(ctx context.Context, path string, log *slog.Logger) (*library, error) 
 		return nil, err
 	}
 
-	db, err := runner.OpenDB(ctx, r.Path())
+	db, err := runner.OpenDB(ctx, path)
 	if err != nil {
 		_ = r.Close()
 		return nil, err
@@ -84,7 +85,7 @@ func open(ctx context.Context, path string, log *slog.Logger) (*library, error) 
 // job. A test passes the runner and the database handle that package runnertest
 // has made.
 func newLibrary(ctx context.Context, r *runner.Runner, db *sql.DB) (*library, error) {
-	l := &library{runner: r, db: db, thumbs: r.Path() + ".thumbs", hash: hashFile}
+	l := &library{runner: r, db: db, thumbs: admin.Path(r) + ".thumbs", hash: hashFile}
 	l.thumb = func(_ context.Context, from, to string) (size, error) { return makeThumb(from, to) }
 	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS photos (hash TEXT NOT NULL, path TEXT NOT NULL,
 		width INTEGER NOT NULL, height INTEGER NOT NULL) STRICT`)

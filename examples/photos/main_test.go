@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // TestMain runs the program instead of the tests if PHOTOS_TEST is set. The
@@ -68,7 +69,7 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 		go func() { ended <- p.Wait() }()
 		// Let the program import some photos, and kill it a random time later.
 		want := min(imported()+1+rand.IntN(2*photos/kills-2), photos)
-		err := look.runner.Changes(t.Context(), func() (bool, error) { return imported() >= want, nil })
+		err := admin.Changes(t.Context(), look.runner, func() (bool, error) { return imported() >= want, nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error
 		return nil, err
 	}
 
-	db, err := runner.OpenDB(ctx, r.Path())
+	db, err := runner.OpenDB(ctx, path)
 	if err != nil {
 		_ = r.Close()
 		return nil, err

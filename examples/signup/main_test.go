@@ -21,6 +21,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // TestMain runs the program instead of the tests if SIGNUP_TEST is set. The
@@ -147,7 +148,7 @@ func TestEachUserGetsOneMail(t *testing.T) {
 			t.Errorf("%q: got status %d, text %s and error %v, want status %d", c.email, got, text, err, c.want)
 		}
 	}
-	err = a.runner.Changes(t.Context(), func() (bool, error) { // wait until the first task has failed, because no mail server runs
+	err = admin.Changes(t.Context(), a.runner, func() (bool, error) { // wait until the first task has failed, because no mail server runs
 		first, err := a.runner.Get(t.Context(), 1)
 		return first.Attempt > 1, err
 	})

@@ -200,7 +200,7 @@ func queueNames(ctx context.Context, r *runner.Runner) (names []suggestion, err 
 }
 
 func scheduleSuggestions(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
-	list, err := r.Schedules(ctx)
+	list, err := admin.Schedules(ctx, r)
 	for _, s := range list {
 		names = append(names, suggestion{s.Name, s.Cron + "  " +
 			ui.Cut(humanize.Safe(ui.JobText(taskspec.NewTask(&s.Spec, time.Time{}))), 60)})

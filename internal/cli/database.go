@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/postgres"
 )
 
@@ -59,10 +60,10 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 
 	store := db.Of(r)
 	if store.Created() {
-		a.Printer.Note("created %s", r.Path())
+		a.Printer.Note("created %s", admin.Path(r))
 	}
 	if from := store.UpgradedFrom(); from > 0 {
-		a.Printer.Say("upgraded %s from schema %d to %d; an older runner cannot open it any more", r.Path(), from,
+		a.Printer.Say("upgraded %s from schema %d to %d; an older runner cannot open it any more", admin.Path(r), from,
 			db.SchemaVersion())
 	}
 

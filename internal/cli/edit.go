@@ -105,7 +105,7 @@ func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch {
 	case o.Key == "input":
 		s.Input = []byte{} // not nil, because nil would mean that the task keeps its input
-	case o.Key == "max_attempts" && s.Job == jobs.CommandJob:
+	case o.Key == "max_attempts" && s.Job == command.Job:
 		s.MaxAttempts = taskspec.CommandAttempts
 	}
 }
@@ -114,7 +114,7 @@ func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
 // the changes.
 func (e *Edit) Prepare(t jobs.Task) ([]jobs.Option, error) {
 	path := e.command.Path
-	if e.command.Argv != nil && t.Job == jobs.CommandJob {
+	if e.command.Argv != nil && t.Job == command.Job {
 		moved := jobs.Spec{Options: jobs.Options{Cwd: t.Cwd}} // a relative path starts at the new working directory
 		for _, change := range e.changes {
 			change(&moved)
@@ -129,11 +129,11 @@ func (e *Edit) Prepare(t jobs.Task) ([]jobs.Option, error) {
 
 	return append(slices.Clip(e.changes), func(s *jobs.Spec) {
 		switch {
-		case e.command.Argv != nil && s.Job != jobs.CommandJob:
+		case e.command.Argv != nil && s.Job != command.Job:
 			s.Err = &jobs.FieldError{Field: "args", Msg: "it calls the function " + s.Job + ", which has no command; use --args"}
 		case e.command.Argv != nil:
 			s.Args, s.Path = jobs.Command(e.command).Args, path
-		case e.args != nil && s.Job == jobs.CommandJob:
+		case e.args != nil && s.Job == command.Job:
 			s.Err = &jobs.FieldError{Field: "args", Msg: "it runs a command; write the new command after --"}
 		case e.args != nil:
 			s.Args = e.args

@@ -58,7 +58,7 @@ func (t *TaskFlags) Read(c *Context, a *App, words []string) (s jobs.Spec, calle
 // validateDefaults checks the defaults for each line of --batch or --each with
 // a line that says nothing else.
 func validateDefaults(s jobs.Spec) error {
-	s.Job, s.Args = jobs.CommandJob, json.RawMessage(`["true"]`)
+	s.Job, s.Args = command.Job, json.RawMessage(`["true"]`)
 	s.UniqueKey = cmp.Or(s.UniqueKey, "key")
 	return taskspec.Validate(&s)
 }
@@ -161,8 +161,8 @@ func (t *TaskFlags) checkTexts(c *Context) error {
 		return ui.Usage("--batch is empty").Hint("--batch FILE, or --batch - for stdin")
 	case c.IsSet("args") && (t.job == "" || t.Batch != ""):
 		return ui.Usage("--args requires --job").Hint("%s --job email.send --args '{}'", Example(c))
-	case t.job == jobs.CommandJob && t.Batch == "":
-		return ui.Usage("the job name %q is reserved", jobs.CommandJob).Hint("%s -- backup.sh --full", Example(c))
+	case t.job == command.Job && t.Batch == "":
+		return ui.Usage("the job name %q is reserved", command.Job).Hint("%s -- backup.sh --full", Example(c))
 	case stdin > 1 || stdin == 1 && t.Each:
 		return ui.Usage("only one of --input, --args, --batch and --each can read stdin")
 	}

@@ -9,7 +9,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/ui"
-	"example.com/runner/runner"
 )
 
 // jsonVersion increases when a key of a JSON record is removed or renamed.
@@ -41,7 +40,7 @@ func builtFrom() string {
 // Version returns the record that --version --json prints.
 func Version() ui.Record {
 	release := strings.Split(runtime.Version(), ".") // without the patch number: go1.26 for go1.26.8
-	return ui.NewRecord("version", runner.Version, "commit", cmp.Or(commit, builtFrom()), "json_version", jsonVersion,
+	return ui.NewRecord("version", db.RunnerVersion, "commit", cmp.Or(commit, builtFrom()), "json_version", jsonVersion,
 		"schema", db.SchemaVersion(), "sqlite", db.EngineVersion(), "go", strings.Join(release[:min(2, len(release))], "."),
 		"os", runtime.GOOS, "arch", runtime.GOARCH)
 }
@@ -49,7 +48,7 @@ func Version() ui.Record {
 // PrintVersion prints the versions of the program and of its parts.
 func PrintVersion(p *ui.Printer) error {
 	v := Version()
-	text := fmt.Sprintf("runner %s (commit %s, schema %d, sqlite %s, %s, %s/%s)", runner.Version,
+	text := fmt.Sprintf("runner %s (commit %s, schema %d, sqlite %s, %s, %s/%s)", db.RunnerVersion,
 		cmp.Or(commit, builtFrom(), "unknown"), db.SchemaVersion(), db.EngineVersion(), v.Values("go")[0],
 		runtime.GOOS, runtime.GOARCH)
 	return p.Answer(v, text+"\n", text)

@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // lineReader converts the lines of a batch to Specs.
@@ -57,7 +58,7 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	v.refuse()
 	v.text("job", &s.Job)
 	if s.Job == "" {
-		s.Job = jobs.CommandJob
+		s.Job = command.Job
 	}
 
 	v.args(&s)
@@ -92,7 +93,7 @@ func (l *lineReader) build(v *values) (jobs.Spec, lineNames, error) {
 	}
 
 	v.hiddenInput(&s)
-	if v.err == nil && s.Job == jobs.CommandJob {
+	if v.err == nil && s.Job == command.Job {
 		v.err = l.complete(&s)
 	}
 

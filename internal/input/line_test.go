@@ -208,7 +208,7 @@ func FuzzBatchLine(f *testing.F) {
 		}
 		var values map[string]any // the line as encoding/json parses it, to compare with
 		testkit.NoError(t, json.Unmarshal([]byte(line), &values))
-		want := map[string]string{"job": jobs.CommandJob, "queue": "default", "label": "", "unique_key": "", "retry_on": "",
+		want := map[string]string{"job": command.Job, "queue": "default", "label": "", "unique_key": "", "retry_on": "",
 			"backoff": "exponential"}
 		for key := range want {
 			if text, ok := values[key].(string); ok && (key != "job" || text != "") {

@@ -134,8 +134,8 @@ func (v *values) option(o *taskspec.OptionInfo, s *jobs.Spec) {
 // args reads the arguments: the key args or, for a script of the shell, shell.
 func (v *values) args(s *jobs.Spec) {
 	switch {
-	case v.has("shell") && (v.has("args") || s.Job != jobs.CommandJob):
-		v.fail("shell", "goes with neither args nor another job than %s", jobs.CommandJob)
+	case v.has("shell") && (v.has("args") || s.Job != command.Job):
+		v.fail("shell", "goes with neither args nor another job than %s", command.Job)
 	case v.has("shell"):
 		script := ""
 		v.text("shell", &script)
@@ -145,7 +145,7 @@ func (v *values) args(s *jobs.Spec) {
 		var compact bytes.Buffer
 		_ = json.Compact(&compact, v.members["args"]) // it is valid
 		s.Args = compact.Bytes()
-	case s.Job == jobs.CommandJob:
+	case s.Job == command.Job:
 		v.fail("args", "a command needs args or shell")
 	}
 }

@@ -111,7 +111,7 @@ func (d *Doctor) database(_ context.Context, report reportFunc) error {
 	}
 
 	file, wal := db.Of(d.Runner).Size()
-	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), db.SchemaVersion(),
+	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", admin.Path(d.Runner), db.SchemaVersion(),
 		humanize.Size(file), humanize.Size(wal)), "")
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
 )
 
@@ -25,9 +24,9 @@ func localWorkers(workers []admin.Worker) (local []admin.Worker) {
 // oldPrograms reports workers that run another version of runner.
 func oldPrograms(workers []admin.Worker, report reportFunc) {
 	for _, w := range localWorkers(workers) {
-		if w.Version != runner.Version {
+		if w.Version != db.RunnerVersion {
 			report(Warn,
-				fmt.Sprintf("worker %s runs version %s; this is version %s", w.Name, w.Version, runner.Version),
+				fmt.Sprintf("worker %s runs version %s; this is version %s", w.Name, w.Version, db.RunnerVersion),
 				"systemctl restart runner     or stop it, and start it again")
 		}
 	}

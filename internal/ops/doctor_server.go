@@ -6,6 +6,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/runner/admin"
 )
 
 // server implements the check "database" for a database on a server.
@@ -21,11 +22,11 @@ func (d *Doctor) server(ctx context.Context, report reportFunc) error {
 	bytes, _ := db.Of(d.Runner).Size()
 	if s.Skew.Abs() > clockSlack {
 		report(Warn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host differs by %v",
-			d.Runner.Path(), s.Version/10000, s.Skew.Abs()), "timedatectl status")
+			admin.Path(d.Runner), s.Version/10000, s.Skew.Abs()), "timedatectl status")
 		return nil
 	}
 
 	report(OK, fmt.Sprintf("%s, PostgreSQL %d, schema %s, version %d, %s",
-		d.Runner.Path(), s.Version/10000, s.Schema, s.Tables, humanize.Size(bytes)), "")
+		admin.Path(d.Runner), s.Version/10000, s.Schema, s.Tables, humanize.Size(bytes)), "")
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // TimedOut is the cause of a context that ended at a wait's timeout.
@@ -128,7 +129,7 @@ const (
 // cause.
 func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err error)) error {
 	var next time.Time // time before which poll must not be called again
-	err := r.Changes(ctx, func() (bool, error) {
+	err := admin.Changes(ctx, r, func() (bool, error) {
 		select {
 		case <-time.After(time.Until(next)):
 		case <-ctx.Done():

@@ -107,7 +107,7 @@ func NoteWorkers(ctx context.Context, r *runner.Runner, p *ui.Printer, service, 
 		p.Note("no worker is running on this database")
 	} else {
 		p.Tell("no worker runs on %s; the service of this machine uses %s: sudo -u runner runner %s …",
-			r.Path(), service, command)
+			admin.Path(r), service, command)
 	}
 
 	return nil

@@ -64,7 +64,7 @@ func TestNotesNameServiceWithAnotherDatabase(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.SyncNormal})
 	for service, want := range map[string]string{
 		"": "",
-		"/srv/q.db": "no worker runs on " + r.Path() +
+		"/srv/q.db": "no worker runs on " + admin.Path(r) +
 			"; the service of this machine uses /srv/q.db: sudo -u runner runner schedule add …\n",
 	} {
 		p, _, stderr := termtest.Printer(0)

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // ScheduleChanges compares two definitions of a schedule, as Changes does for a
@@ -68,7 +69,7 @@ func difference(name, was, is string) string {
 // to fit into a line.
 func argsText(s *jobs.Spec) string {
 	text := string(s.Args)
-	if argv, err := Argv(s.Args); err == nil && s.Job == jobs.CommandJob {
+	if argv, err := Argv(s.Args); err == nil && s.Job == command.Job {
 		text = strings.Join(argv, " ")
 	}
 	if len(text) > MaxText {

@@ -53,7 +53,7 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	if t.InputBytes > 0 {
 		words = append(words, "--input", "-")
 	}
-	if t.Job != jobs.CommandJob {
+	if t.Job != command.Job {
 		words = append(words, "--job", t.Job)
 		if len(t.Args) > 0 {
 			words = append(words, "--args", string(t.Args))
@@ -82,7 +82,7 @@ func flags(o *OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
 	case "max_attempts":
-		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == CommandAttempts
+		usual = usual || s.Job == command.Job && s.MaxAttempts == CommandAttempts
 	case "backoff_max":
 		// without --backoff-max, enqueue raises the maximum to the delay
 		usual = usual && s.Backoff.Delay <= s.Backoff.Max
@@ -127,7 +127,7 @@ func flag(o *OptionInfo, value string) []string {
 // shell, or the name of a job and its arguments. Escape its control characters
 // before you print it on a terminal.
 func Describe(t *jobs.Task) string {
-	if t.Job == jobs.CommandJob {
+	if t.Job == command.Job {
 		if argv, err := Argv(t.Args); err == nil {
 			return Quote(argv)
 		}

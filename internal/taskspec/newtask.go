@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // Ordered reports whether a new task may have to wait for another task or for a
@@ -64,7 +65,7 @@ func stored(t time.Time) time.Time {
 // come from another task, by an edit or a copy.
 func keyPrefix(s *jobs.Spec) string {
 	prefix := s.Job + "#"
-	if s.Job == jobs.CommandJob || s.Unique.Global || strings.HasPrefix(s.UniqueKey, prefix) {
+	if s.Job == command.Job || s.Unique.Global || strings.HasPrefix(s.UniqueKey, prefix) {
 		return ""
 	}
 	return prefix
@@ -82,7 +83,7 @@ func storedKey(s *jobs.Spec) string {
 		hash.Write([]byte(s.Job))
 		hash.Write([]byte{0})
 		hash.Write(canonical(s.Args))
-		if key == "" && s.Job == jobs.CommandJob {
+		if key == "" && s.Job == command.Job {
 			key = s.Job
 		}
 		key = strings.TrimPrefix(key+":"+hex.EncodeToString(hash.Sum(nil))[:argsHashSize], ":")

@@ -248,7 +248,7 @@ func TestArgvKeepsAllTextsExceptNUL(t *testing.T) {
 }
 
 func TestCommandJobIsReserved(t *testing.T) {
-	s := jobs.Define[[]string](jobs.CommandJob).With([]string{"true"})
+	s := jobs.Define[[]string](command.Job).With([]string{"true"})
 	testkit.Equal(t, "invalid field", invalidField(t, Validate(&s)), "job")
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // InitialState returns the state in which a task waits for its start: when it
@@ -75,7 +76,7 @@ func Stuck(t *jobs.Task, now time.Time) (since time.Time, stuck bool) {
 	if since.IsZero() {
 		return since, false
 	}
-	if t.Job == jobs.CommandJob {
+	if t.Job == command.Job {
 		since = since.Add(t.KillAfter)
 	}
 

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // Validate returns Spec.Err, or the first error that it finds in the Spec, a
@@ -29,7 +30,7 @@ func Validate(s *jobs.Spec) error {
 		if defaults && option.stored != nil {
 			continue
 		}
-		if option.Commands && s.Job != jobs.CommandJob && !option.Field(s).Zero() {
+		if option.Commands && s.Job != command.Job && !option.Field(s).Zero() {
 			return invalid("job", "%s belongs to commands, not to %s", option.Key, s.Job)
 		}
 		if err := option.Field(s).check(option); err != nil {
@@ -118,7 +119,7 @@ func validArgs(s *jobs.Spec) error {
 		return invalid("args", "nested more than %d deep", usercode.MaxDepth)
 	}
 
-	if s.Job == jobs.CommandJob && !isPlainArgv(s.Args) {
+	if s.Job == command.Job && !isPlainArgv(s.Args) {
 		_, err := Argv(s.Args)
 		return err
 	}

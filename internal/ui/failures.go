@@ -11,6 +11,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 )
 
@@ -61,7 +62,7 @@ type FailureGroup struct {
 // characters.
 func (g FailureGroup) Cause() string {
 	cause := strings.Trim(g.Ending+" · "+g.Line, " ·")
-	if g.Job != jobs.CommandJob {
+	if g.Job != command.Job {
 		cause = strings.Trim(g.Job+" · "+cause, " ·")
 	}
 	return cause

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // TestCauseHasNoIDs: with their ids, tasks that failed for the same reason
@@ -35,7 +36,7 @@ func TestFailuresAreGroupedByTheirCause(t *testing.T) {
 	task := func(id int64, code *int, queue, line string) jobs.Task {
 		t := jobs.Task{ID: id, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: code, ErrorLine: line,
 			FinishedAt: time.Unix(100-id, 0)}
-		t.Job, t.Queue = jobs.CommandJob, queue
+		t.Job, t.Queue = command.Job, queue
 		return t
 	}
 	groups := GroupFailures([]jobs.Task{

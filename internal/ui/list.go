@@ -7,6 +7,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // failureText returns ErrorLine's line. It leaves out the error of a command
@@ -14,7 +15,7 @@ import (
 func failureText(t jobs.Task) string {
 	informs := t.Reason == jobs.ReasonError ||
 		t.Reason == jobs.ReasonStart && (t.ExitCode == nil || *t.ExitCode != notFound)
-	if t.Job == jobs.CommandJob && t.ErrorLine == "" && !informs {
+	if t.Job == command.Job && t.ErrorLine == "" && !informs {
 		return ""
 	}
 	return ErrorLine(t)

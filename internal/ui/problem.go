@@ -13,6 +13,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
 )
@@ -110,7 +111,7 @@ func (s *Status) findIdleDatabase() {
 func (s *Status) checkServed(q admin.QueueStatus, ready []admin.Worker) {
 	try := "runner work -q " + q.Name
 	serving := slices.DeleteFunc(slices.Clone(ready), func(w admin.Worker) bool {
-		serves := func(m runner.QueueMax) bool { return m.Name == q.Name }
+		serves := func(m jobs.QueueMax) bool { return m.Name == q.Name }
 		return w.Queues != nil && !slices.ContainsFunc(w.Queues, serves)
 	})
 	if len(serving) == 0 {
@@ -124,7 +125,7 @@ func (s *Status) checkServed(q admin.QueueStatus, ready []admin.Worker) {
 			continue
 		}
 		help := try
-		if job != jobs.CommandJob { // the program that runs this job is unknown
+		if job != command.Job { // the program that runs this job is unknown
 			help = fmt.Sprintf("runner list -q %s -j %s -s pending", q.Name, job)
 		}
 		s.add("no_job", q.Name, help, "no worker of queue %s has job %s, and %s", q.Name, job,

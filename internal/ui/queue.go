@@ -9,6 +9,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
 )
@@ -128,7 +129,7 @@ func WarnUnknown(ctx context.Context, r *runner.Runner, p *Printer, f jobs.Filte
 // names returns the queues that have tasks, and the queues and jobs that
 // workers and schedules name.
 func (s *Status) names() (queues, jobNames []string) {
-	jobNames = []string{jobs.CommandJob}
+	jobNames = []string{command.Job}
 	for _, q := range s.Queues {
 		queues = append(queues, q.Name)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
@@ -18,7 +17,7 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 		return w
 	}
 	command := worker(func(*admin.Worker) {})
-	mail := worker(func(w *admin.Worker) { w.Queues = []runner.QueueMax{{Name: "mail"}} })
+	mail := worker(func(w *admin.Worker) { w.Queues = []jobs.QueueMax{{Name: "mail"}} })
 	sender := worker(func(w *admin.Worker) { w.Jobs = []string{"email.send"} })
 	lost := worker(func(w *admin.Worker) {
 		w.Name, w.State, w.BeatAt, w.Running = "my web", "lost", noon.Add(-90*time.Second), []int64{7}

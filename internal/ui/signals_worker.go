@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // abortWithin is how long a worker may take to give back its tasks after a
@@ -43,7 +44,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, log *slog.Logger, termi
 				drain()
 			default:
 				log.Warn("stopping now")
-				r.Abort() // kill the commands
+				admin.Abort(r) // kill the commands
 				time.AfterFunc(abortWithin, func() {
 					log.Error("cannot give back tasks in time: another worker takes them over when their leases end")
 					os.Exit(1) // a write may be waiting for the lock of another process, and only an exit ends that wait

@@ -50,7 +50,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, names []st
 // status has no sizes.
 func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []admin.QueueStatus,
 	names []string) (s Status, err error) {
-	s = Status{Path: r.Path(), Now: now, Queues: queues}
+	s = Status{Path: admin.Path(r), Now: now, Queues: queues}
 	if s.Holds, err = ReadHolds(ctx, r); err != nil {
 		return s, err
 	}
@@ -59,7 +59,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []adm
 		return s, err
 	}
 
-	if s.Schedules, err = r.Schedules(ctx); err != nil {
+	if s.Schedules, err = admin.Schedules(ctx, r); err != nil {
 		return s, err
 	}
 
@@ -108,7 +108,7 @@ func WarnFrozen(ctx context.Context, r *runner.Runner, p *Printer) error {
 // Record returns the record of the status.
 func (s *Status) Record() Record {
 	return NewRecord("db", s.Path, "db_bytes", s.DBSize, "wal_bytes", s.wal, "schema", db.SchemaVersion(),
-		"version", runner.Version, "paused", AllPaused(s.Holds.Pauses), "paused_tasks", s.PausedTasks,
+		"version", db.RunnerVersion, "paused", AllPaused(s.Holds.Pauses), "paused_tasks", s.PausedTasks,
 		"workers", s.workers(),
 		"queues", s.queues(),
 		"schedules", Records(s.Schedules, func(c jobs.Schedule) Record { return NewSchedule(c, s.Now, false) }),

@@ -11,7 +11,6 @@ import (
 	"example.com/runner/internal/ui"
 	"example.com/runner/internal/ui/termtest"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
@@ -100,7 +99,7 @@ func TestStatusIsNeverWiderThanTerminal(t *testing.T) {
 		math.MaxInt32,
 		math.MaxInt32
 	s.Workers[0].Name, s.Workers[0].Queues = strings.Repeat("働く\x1b", 30),
-		[]runner.QueueMax{{Name: "media", Max: 2}, {Name: strings.Repeat("q", 80)}}
+		[]jobs.QueueMax{{Name: "media", Max: 2}, {Name: strings.Repeat("q", 80)}}
 	gone := s.Workers[0]
 	gone.State, gone.BeatAt = "lost", noonCET.Add(-90*time.Second)
 	s.Workers = append(s.Workers, gone)

@@ -60,7 +60,7 @@ func TestProblemsAreSortedByWhatTheyCost(t *testing.T) {
 	counts := map[jobs.State]int{jobs.Pending: 1}
 	s := ui.Status{Now: noon, Queues: []admin.QueueStatus{{Name: "a", Counts: counts, Failed: 1}, {Name: "b", Counts: counts}}}
 	s.Holds.Pauses = admin.PauseMap{"a": {At: noon}}
-	s.Workers = []admin.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []runner.QueueMax{{Name: "c"}}},
+	s.Workers = []admin.Worker{{Name: "w", State: "ready", Jobs: []string{"command"}, Queues: []jobs.QueueMax{{Name: "c"}}},
 		{Name: "gone", State: "lost", Running: []int64{1}}}
 	s.Schedules = []jobs.Schedule{{Name: "s", LastState: jobs.Failed}}
 	s.FindProblems()

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner/admin"
 )
 
@@ -93,7 +94,7 @@ func (s *Task) fields() Record {
 func (s *Task) definition() Record {
 	t := s.Task
 	list := NewRecord("label", t.Label)
-	if t.Job == jobs.CommandJob {
+	if t.Job == command.Job {
 		list = list.With("command", taskspec.Describe(&t))
 	} else {
 		list = list.With("job", t.Job, "args", compact(t.Args))

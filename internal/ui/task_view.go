@@ -11,6 +11,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/orphans"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
 )
@@ -45,7 +46,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 		return s, err
 	}
 
-	if t.Job != jobs.CommandJob {
+	if t.Job != command.Job {
 		if s.Steps, err = admin.Steps(ctx, r, id); err != nil {
 			return s, err
 		}

@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// Job is the name of the job that runs commands. It is reserved.
+const Job = "command"
+
 // Command is a program with its arguments. It runs without a shell, and its
 // arguments are passed unchanged. Shell makes a command that uses a shell.
 type Command struct {

@@ -1,6 +1,6 @@
 // Package admin looks inside the database of a Runner and operates it: why a
 // task waits, workers, queues and their pauses, limits, attempts and output,
-// backups. Programs that only enqueue and run tasks don't need it.
+// schedules, backups. Programs that only enqueue and run tasks don't need it.
 //
 // Many of its types are declared in package db, which other modules must not
 // import. Their fields are part of the API all the same: `go doc

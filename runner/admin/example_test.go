@@ -102,7 +102,7 @@ func ExampleBackup() {
 	r, remove := temp()
 	defer remove()
 	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
-	to := filepath.Join(filepath.Dir(r.Path()), "backup.db")
+	to := filepath.Join(filepath.Dir(admin.Path(r)), "backup.db")
 	if _, err := admin.Backup(ctx, r, admin.BackupOptions{Path: to}); err != nil {
 		log.Fatal(err)
 	}
@@ -164,4 +164,52 @@ func ExampleWorkers() {
 	// Output:
 	// ready 1 [email.send] [1]
 	// <nil>
+}
+
+// At each start, a program applies the list of schedules that it needs. A plan
+// shows the changes without making them.
+func ExampleApplySchedules() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	spec := SendEmail.With(Email{To: "all@example.com"})
+	want := []jobs.Schedule{{Name: "weekly", Cron: "0 6 * * MON", Zone: "Europe/Berlin", Spec: spec}}
+	for _, dryRun := range []bool{true, false, false} {
+		applied, err := admin.ApplySchedules(ctx, r, want, admin.ApplyOptions{DryRun: dryRun, Prune: true})
+		for _, one := range applied {
+			fmt.Println(one.Schedule.Name, one.Did, err)
+		}
+	}
+	// Output:
+	// weekly added <nil>
+	// weekly added <nil>
+	// weekly unchanged <nil>
+}
+
+// AddCursor stores the cursor before the goroutine of ConsumeFinished starts.
+// So ConsumeFinished misses no task that finishes after AddCursor, even if the
+// goroutine starts late or the program is down when the task finishes.
+func ExampleAddCursor() {
+	ctx, stop := context.WithCancel(context.Background())
+	r, remove := temp()
+	defer remove()
+	r.Register(SendEmail.Handler(func(context.Context, Email) error { return nil }))
+	if err := admin.AddCursor(ctx, r, "audit"); err != nil { // a real program does this at each start
+		log.Fatal(err)
+	}
+	ended, done := make(chan jobs.Task), make(chan error)
+	go func() {
+		done <- r.ConsumeFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { ended <- task; return nil })
+	}()
+	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
+	if err := r.Work(ctx, runner.WorkOptions{Concurrency: 1, UntilEmpty: true}); err != nil {
+		log.Fatal(err)
+	}
+	task := <-ended
+	fmt.Println(task.ID, task.State)
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// 1 completed
+	// context canceled
 }

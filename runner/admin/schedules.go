@@ -11,6 +11,54 @@ import (
 	"example.com/runner/runner/internal/cron"
 )
 
+type (
+	// Applied is what ApplySchedules did with one schedule: the schedule after
+	// the change, or before its removal, and the change (Did).
+	Applied = db.Applied
+	// ApplyOptions are the options of ApplySchedules for schedules that exist
+	// already: Keep refuses to change one (jobs.ErrConflict), Prune removes
+	// those that are not in the list, and DryRun only reports the changes.
+	ApplyOptions = db.ApplyOptions
+	// ScheduleChange says what happened to a schedule.
+	ScheduleChange = db.ScheduleChange
+)
+
+// The changes of a schedule.
+const (
+	ScheduleAdded     = db.ScheduleAdded
+	ScheduleChanged   = db.ScheduleChanged
+	ScheduleUnchanged = db.ScheduleUnchanged
+	ScheduleRemoved   = db.ScheduleRemoved
+)
+
+// Schedules returns all schedules, sorted by name.
+func Schedules(ctx context.Context, r *runner.Runner) ([]jobs.Schedule, error) {
+	return db.Of(r).Schedules(ctx)
+}
+
+// Schedule returns a schedule, or jobs.ErrNotFound.
+func Schedule(ctx context.Context, r *runner.Runner, name string) (jobs.Schedule, error) {
+	return db.Of(r).Schedule(ctx, name)
+}
+
+// ApplySchedules adds, changes or keeps each schedule of a list. All changes
+// are in one transaction. The results are in the order of the list, followed by
+// the schedules that were removed. A new schedule with a PausedAt is paused.
+// The error joins a *runner.SpecError of kind jobs.ErrInvalid for each invalid
+// definition. With Keep it joins an error of kind jobs.ErrConflict for each
+// existing schedule with another definition.
+func ApplySchedules(ctx context.Context, r *runner.Runner, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
+	return db.InsideOf(r).ApplySchedules(ctx, list, o)
+}
+
+// RunSchedule enqueues a task of a schedule now, even if the schedule is paused
+// or an earlier task is unfinished. It returns jobs.ErrNotFound if there is no
+// such schedule, and jobs.ErrConflict if the schedule has OnTick and this
+// Runner does not have its function.
+func RunSchedule(ctx context.Context, r *runner.Runner, name string) (jobs.Task, error) {
+	return db.InsideOf(r).RunSchedule(ctx, name)
+}
+
 // PauseSchedule pauses a schedule. A paused schedule enqueues no tasks at its
 // ticks, and does not catch up on these ticks later. PauseSchedule is
 // idempotent. It returns jobs.ErrNotFound if there is no such schedule.

@@ -6,7 +6,6 @@ import (
 
 	"example.com/runner/internal/ui"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 	"example.com/runner/runner/admin"
 	"example.com/runner/test/testkit"
 )
@@ -26,7 +25,7 @@ func TestWhyTaskWaits(t *testing.T) {
 	busy := worker("web2:99", func(w *admin.Worker) { w.Running = []int64{1, 2, 3, 4} })
 	lost := worker("web3:5", func(w *admin.Worker) { w.State = "lost" })
 	draining := worker("web4:7", func(w *admin.Worker) { w.State = "draining" })
-	mail := worker("web5:8", func(w *admin.Worker) { w.Queues = []runner.QueueMax{{Name: "mail"}} })
+	mail := worker("web5:8", func(w *admin.Worker) { w.Queues = []jobs.QueueMax{{Name: "mail"}} })
 	sender := worker("app", func(w *admin.Worker) { w.Jobs, w.Slots = []string{"email.send"}, 2 })
 
 	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}

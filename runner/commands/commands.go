@@ -20,11 +20,11 @@ package commands
 import (
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/usercode"
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
-	"example.com/runner/runner"
 	"example.com/runner/runner/internal/engine"
 	"example.com/runner/runner/internal/exec"
 )
@@ -72,7 +72,7 @@ type Options struct {
 // Handler returns the handler of the job "command". Options apply to all
 // commands of the worker.
 func Handler(options Options) jobs.Handler {
-	h := jobs.Handler{Job: jobs.CommandJob, MaxAttempts: taskspec.CommandAttempts, Run: engine.RunCommand}
+	h := jobs.Handler{Job: command.Job, MaxAttempts: taskspec.CommandAttempts, Run: engine.RunCommand}
 	*usercode.Commands(&h) = engine.NewCommands(engine.CommandOptions(options))
 	return h
 }
@@ -92,4 +92,4 @@ func Handler(options Options) jobs.Handler {
 // killed or stopped for too long. In the guardian process, Guardian returns
 // true when the guardian has nothing left to do. Package initialisation runs in
 // the guardian, too. See also Options.GuardianPath.
-func Guardian() bool { return exec.Guardian(runner.Version) }
+func Guardian() bool { return exec.Guardian(db.RunnerVersion) }

@@ -89,6 +89,6 @@ func TestFunctionMakesTaskOfTickOnServer(t *testing.T) {
 		}
 	}
 
-	_, err := other.RunSchedule(t.Context(), "counts")
+	_, err := admin.RunSchedule(t.Context(), other, "counts")
 	testkit.ErrorIs(t, err, jobs.ErrConflict)
 }

@@ -21,7 +21,7 @@ func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, o run
 		o    runner.WorkOptions
 		most int
 	}{
-		"off": {runner.WorkOptions{Concurrency: 1, Queues: []runner.QueueMax{{Name: "default"}}}, 0},
+		"off": {runner.WorkOptions{Concurrency: 1, Queues: []jobs.QueueMax{{Name: "default"}}}, 0},
 		"on":  {runner.WorkOptions{Concurrency: 1}, 100},
 	} {
 		t.Run("file/"+name, func(t *testing.T) {

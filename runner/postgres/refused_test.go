@@ -22,6 +22,7 @@ import (
 	"example.com/runner/jobs"
 	"example.com/runner/jobs/command"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/test/pgserver"
 	"example.com/runner/test/testkit"
@@ -125,7 +126,7 @@ func TestErrorOfRejectedUserNamesReason(t *testing.T) {
 	testkit.Equal(t, "schemas after the rejected open", schemas, 0)
 
 	r := open(t, as(t, address, "ann", secret), runner.Options{})
-	testkit.ContainsNone(t, r.Path(), secret)
+	testkit.ContainsNone(t, admin.Path(r), secret)
 	for _, text := range []string{"GRANT USAGE ON SCHEMA runner TO bob", "GRANT SELECT ON ALL TABLES IN SCHEMA runner TO bob"} {
 		if _, err := handle(t, address).ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)

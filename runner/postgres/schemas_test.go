@@ -46,7 +46,7 @@ func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	workers, err := admin.Workers(t.Context(), a)
 	testkit.NoError(t, err)
 	testkit.Equal(t, "workers of the first schema", len(workers), 0)
-	schedules, err := b.Schedules(t.Context())
+	schedules, err := admin.Schedules(t.Context(), b)
 	testkit.NoError(t, err)
 	testkit.Equal(t, "schedules of the second schema", len(schedules), 0)
 }

@@ -21,7 +21,7 @@ import (
 // closes the handle.
 func OpenDB(t testing.TB, r *runner.Runner) *sql.DB {
 	t.Helper()
-	handle, err := db.OpenApplication(t.Context(), r.Path(), driverName)
+	handle, err := db.OpenApplication(t.Context(), db.Of(r).Path(), driverName)
 	if err != nil {
 		t.Fatalf("runnertest: OpenDB: %v", err)
 	}
@@ -153,7 +153,7 @@ func (t transaction) Commit() error {
 
 	// A Runner of New does not watch the file, so it learns of the commit here.
 	kits.Range(func(r, _ any) bool {
-		if r.(*runner.Runner).Path() == t.path {
+		if db.Of(r).Path() == t.path {
 			db.Of(r).Notify()
 		}
 		return true

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 )
 
 // FailCommit makes the n-th commit from now return ErrInjected. If before is
@@ -15,7 +16,7 @@ func FailCommit(t testing.TB, r *runner.Runner, n int, before bool) (failed func
 	return func() bool {
 		faults.mu.Lock()
 		defer faults.mu.Unlock()
-		_, waits := faults.next[r.Path()]
+		_, waits := faults.next[admin.Path(r)]
 		return !waits
 	}
 }

@@ -97,20 +97,20 @@ func Lose(ctx context.Context, r *runner.Runner) error {
 // has an old boot id, so all others conclude that its machine has rebooted and
 // that it's dead.
 func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
-	store, err := db.Open(context.Background(), r.Path(), db.Options{Normal: true})
+	store, err := db.Open(context.Background(), db.Of(r).Path(), db.Options{Normal: true})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = store.Close() }()
 
 	var list []db.ClaimJob
-	for _, job := range r.Jobs() {
+	for _, job := range db.InsideOf(r).Jobs() {
 		list = append(list, db.ClaimJob{Job: job, MaxAttempts: taskspec.FuncAttempts})
 	}
 
 	host, _ := os.Hostname()
 	w, err := store.Register(context.Background(), db.WorkerInfo{ID: db.NewWorkerID(), Name: "runnertest", Host: host, BootID: "before",
-		UID: os.Getuid(), Slots: 1, Jobs: r.Jobs(), Lease: time.Minute, StartedAt: time.Now()}, list)
+		UID: os.Getuid(), Slots: 1, Jobs: db.InsideOf(r).Jobs(), Lease: time.Minute, StartedAt: time.Now()}, list)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func inject(t testing.TB, r *runner.Runner, n int, before bool) {
 	}
 	faults.mu.Lock()
 	defer faults.mu.Unlock()
-	faults.next[r.Path()] = fault{n, before}
+	faults.next[db.Of(r).Path()] = fault{n, before}
 }
 
 // faults maps the path of a database to the next fault that inject has set for

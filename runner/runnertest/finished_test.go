@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 )
 
@@ -84,7 +85,7 @@ func TestCursorBeginsWhenItIsAdded(t *testing.T) {
 		}
 		finish("before")
 		for range 2 { // the second call of AddCursor changes nothing
-			if err := r.AddCursor(t.Context(), "audit"); err != nil {
+			if err := admin.AddCursor(t.Context(), r, "audit"); err != nil {
 				t.Fatal(err)
 			}
 			finish("fail")
@@ -94,7 +95,7 @@ func TestCursorBeginsWhenItIsAdded(t *testing.T) {
 		if got, want := c.take(), []string{"2 failed error", "3 failed error"}; !slices.Equal(got, want) {
 			t.Errorf("got ends %q, want %q", got, want)
 		}
-		if err := r.AddCursor(t.Context(), ""); !errors.Is(err, jobs.ErrInvalid) {
+		if err := admin.AddCursor(t.Context(), r, ""); !errors.Is(err, jobs.ErrInvalid) {
 			t.Errorf("got %v for a cursor without a name, want %v", err, jobs.ErrInvalid)
 		}
 	})
@@ -243,13 +244,13 @@ func TestRemoveCursorEndsConsumeFinished(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- r.ConsumeFinished(t.Context(), "audit", c.handle) }()
 		synctest.Wait()
-		if err := r.RemoveCursor(t.Context(), "audit"); err != nil {
+		if err := admin.RemoveCursor(t.Context(), r, "audit"); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; !errors.Is(err, jobs.ErrNotFound) {
 			t.Errorf("ConsumeFinished: got %v, want %v", err, jobs.ErrNotFound)
 		}
-		if err := r.RemoveCursor(t.Context(), "audit"); !errors.Is(err, jobs.ErrNotFound) {
+		if err := admin.RemoveCursor(t.Context(), r, "audit"); !errors.Is(err, jobs.ErrNotFound) {
 			t.Errorf("RemoveCursor: got %v, want %v", err, jobs.ErrNotFound)
 		}
 		for name, call := range map[string]func() error{

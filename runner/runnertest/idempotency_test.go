@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -119,7 +120,7 @@ func TestEnqueueSaysThatTaskWasKept(t *testing.T) {
 		spec := sendEmail.With(email{"ann"},
 			jobs.UniqueWith("", jobs.UniqueOptions{Args: true, For: time.Hour, States: []jobs.State{jobs.Completed}}))
 		first := runnerkit.Enqueue(t, r, spec)
-		handle, err := runner.OpenDB(t.Context(), r.Path())
+		handle, err := runner.OpenDB(t.Context(), admin.Path(r))
 		testkit.NoError(t, err)
 		defer handle.Close()
 		enqueueTx := func() jobs.Task {

@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestCursorContinuesAfterEachRestart(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))
-		if err := r.AddCursor(t.Context(), "audit"); err != nil {
+		if err := admin.AddCursor(t.Context(), r, "audit"); err != nil {
 			t.Fatal(err)
 		}
 		enqueue := func(how string, options ...jobs.Option) int64 {

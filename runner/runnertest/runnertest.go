@@ -116,7 +116,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 // next version of a program. It is like a Runner of New otherwise.
 func Reopen(t testing.TB, r *runner.Runner, options ...runner.Options) *runner.Runner {
 	t.Helper()
-	return open(t, r.Path(), options)
+	return open(t, db.Of(r).Path(), options)
 }
 
 func open(t testing.TB, path string, options []runner.Options) *runner.Runner {
@@ -155,7 +155,7 @@ func open(t testing.TB, path string, options []runner.Options) *runner.Runner {
 	})
 	t.Cleanup(func() {
 		kits.Delete(r)
-		forget(r.Path())
+		forget(db.Of(r).Path())
 		if err := r.Close(); err != nil {
 			t.Errorf("runnertest: %v", err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
+	"example.com/runner/runner/admin"
 	"example.com/runner/runner/runnertest"
 	"example.com/runner/test/testkit"
 	"example.com/runner/test/testkit/runnerkit"
@@ -152,7 +153,7 @@ func TestFinishThatDoesNotLastHidesNoLoss(t *testing.T) {
 	for _, when := range []string{"before FinishTx", "after it failed", "in a stale transaction", "after a rollback"} {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 			app := runnertest.OpenDB(t, r)
-			deferred, err := sql.Open("sqlite", r.Path()) // its transactions begin without the write lock
+			deferred, err := sql.Open("sqlite", admin.Path(r)) // its transactions begin without the write lock
 			testkit.NoError(t, err)
 			defer deferred.Close()
 			calls := 0
@@ -225,7 +226,8 @@ func TestFunctionGoesOnAfterCommitOfFinishTx(t *testing.T) {
 
 func TestFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-		app, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: "_txlock=immediate"}).String())
+		file := url.URL{Scheme: "file", OmitHost: true, Path: admin.Path(r), RawQuery: "_txlock=immediate"}
+		app, err := sql.Open("sqlite", file.String())
 		if err != nil {
 			t.Fatal(err)
 		}

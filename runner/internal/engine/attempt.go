@@ -75,7 +75,7 @@ type attempt struct {
 }
 
 func newAttempt(e *Engine, task jobs.Task) *attempt {
-	if e.c != nil && task.Job == jobs.CommandJob && e.c.OutputLimit != 0 && task.OutputLimit == taskspec.DefaultOutputLimit {
+	if e.c != nil && task.Job == command.Job && e.c.OutputLimit != 0 && task.OutputLimit == taskspec.DefaultOutputLimit {
 		task.OutputLimit = max(e.c.OutputLimit, 0)
 	}
 	a := &attempt{e: e, task: task, claim: db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, kill: make(chan struct{})}
@@ -194,7 +194,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	a.setOutcome(a.classify(result, err), took)
 	if output := a.output.Load(); output != nil {
 		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
-		if a.task.Job == jobs.CommandJob && taskspec.Failing(a.outcome.Reason) {
+		if a.task.Job == command.Job && taskspec.Failing(a.outcome.Reason) {
 			a.outcome.ErrorLine = output.ErrorLine()
 		}
 	}
@@ -209,7 +209,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 
 // timeout returns how long the attempt may run; 0 for no limit.
 func (a *attempt) timeout() time.Duration {
-	if a.task.Timeout == 0 && a.task.Job == jobs.CommandJob && a.e.c != nil {
+	if a.task.Timeout == 0 && a.task.Job == command.Job && a.e.c != nil {
 		return a.e.c.Timeout
 	}
 	return a.task.Timeout
@@ -243,7 +243,7 @@ func (a *attempt) classify(result json.RawMessage, err error) taskspec.Outcome {
 
 	o := taskspec.OutcomeOf(result, err)
 	if err == nil && o.Reason == "" {
-		if a.task.Job == jobs.CommandJob {
+		if a.task.Job == command.Job {
 			o.ExitCode = new(0)
 		}
 		return o

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // phase is how far a worker has come on the way to its end.
@@ -66,7 +67,7 @@ func (e *Engine) stopAll(cause error, kill bool) time.Duration {
 	wait := stopWait
 	for _, a := range e.running {
 		a.stop(cause, kill)
-		if a.task.Job == jobs.CommandJob {
+		if a.task.Job == command.Job {
 			wait = max(wait, a.task.KillAfter+stopWait)
 		}
 	}

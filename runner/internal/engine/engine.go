@@ -39,6 +39,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // Options configure an Engine. Package runner sets the defaults, so the Engine
@@ -183,7 +184,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 
-	e := &Engine{o: o, c: CommandsOf(o.Handlers[jobs.CommandJob]), store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
+	e := &Engine{o: o, c: CommandsOf(o.Handlers[command.Job]), store: o.Store, log: o.Log, prefetches: o.mayPrefetch(),
 		ended: make(chan *attempt, o.maxRunning()+prefetchMax), progressed: make(chan struct{}, 1), running: map[db.ClaimID]*attempt{},
 		confirmed: now(),
 		tickFuncs: map[string]chan struct{}{}}

@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // The keys of log records are task, attempt, job, queue, exit, signal, took,
@@ -40,7 +41,7 @@ func (e *Engine) logStart(a *attempt) {
 		return
 	}
 	args := []any{"task", a.task.ID, "attempt", attemptOf(&a.task), "queue", a.task.Queue}
-	if a.task.Job == jobs.CommandJob {
+	if a.task.Job == command.Job {
 		args = append(args, "cmd", humanize.Cut(taskspec.Describe(&a.task), 80))
 	} else {
 		args = append(args, "job", a.task.Job)
@@ -69,7 +70,7 @@ func (e *Engine) logEnd(a *attempt, c taskspec.Change) {
 
 	o := a.outcome
 	args := []any{"task", a.task.ID, "attempt", attemptOf(&a.task)}
-	if a.task.Job != jobs.CommandJob {
+	if a.task.Job != command.Job {
 		args = append(args, "job", a.task.Job)
 	}
 

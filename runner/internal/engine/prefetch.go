@@ -7,7 +7,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // A cycle is one transaction that writes the outcomes of attempts and claims
@@ -58,7 +58,7 @@ func (e *Engine) prefetch(ends []db.Finish, at time.Time) int {
 	size := 1
 	for i := range ends {
 		f := &ends[i]
-		if f.Task.Job == jobs.CommandJob || f.Release || f.Outcome.Duration > prefetchShort || taskspec.Suspect(f.Task) {
+		if f.Task.Job == command.Job || f.Release || f.Outcome.Duration > prefetchShort || taskspec.Suspect(f.Task) {
 			return 0
 		}
 		size += len(f.Task.Args)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // evidence is what a run of the selftest has recorded and measured, for judge.
@@ -245,7 +245,7 @@ func (e *evidence) checkExecutions(r *replay, report *Report) {
 				report.add("I9", n.task, "executed as generation %d while another execution was alive (%s)", n.generation, n.text)
 			}
 		case opAlive:
-			if t == nil || t.job != jobs.CommandJob {
+			if t == nil || t.job != command.Job {
 				continue
 			}
 			for _, c := range t.claims {

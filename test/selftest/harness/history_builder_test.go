@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/runner/jobs"
+	"example.com/runner/jobs/command"
 )
 
 // historyBuilder builds a history by hand. now is the current time of the wall
@@ -46,7 +46,7 @@ func (s *historyBuilder) enqueue(id int64, k kind) {
 	token := "t:" + string(k)
 	s.note(1, opTry, 0, 0, token)
 	e := event{op: "insert", id: id, state: "pending", generation: 1, maxAttempts: 1, maxLosses: 3, priority: 5, queue: "a",
-		job: jobs.CommandJob, label: token}
+		job: command.Job, label: token}
 	switch k {
 	case atMostOnce:
 		e.maxLosses = 0

@@ -38,13 +38,14 @@ func main() {
 }
 
 func run(ctx context.Context, dir, url string) error {
-	r, err := runner.Open(ctx, filepath.Join(dir, "edge.db"), runner.Options{Sync: runner.SyncFlash})
+	path := filepath.Join(dir, "edge.db")
+	r, err := runner.Open(ctx, path, runner.Options{Sync: runner.SyncFlash})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 
-	db, err := runner.OpenDB(ctx, r.Path())
+	db, err := runner.OpenDB(ctx, path)
 	if err != nil {
 		return err
 	}

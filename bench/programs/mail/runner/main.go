@@ -35,13 +35,14 @@ func main() {
 }
 
 func run(ctx context.Context, dir, url string) error {
-	r, err := runner.Open(ctx, filepath.Join(dir, "mail.db"), runner.Options{})
+	path := filepath.Join(dir, "mail.db")
+	r, err := runner.Open(ctx, path, runner.Options{})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 
-	db, err := runner.OpenDB(ctx, r.Path())
+	db, err := runner.OpenDB(ctx, path)
 	if err != nil {
 		return err
 	}
