@@ -43,7 +43,8 @@ var SkipTick = db.ErrSkipTick
 // admin.RunSchedule calls the function with the present time.
 //
 // If the function returns an error that wraps SkipTick, the tick gets no task,
-// and the next tick follows as usual. admin.RunSchedule then returns that error.
+// and the next tick follows as usual. admin.RunSchedule then returns that
+// error.
 //
 // Errors of the definition are of kind jobs.ErrInvalid. OnTick panics if the
 // function is nil, if the schedule has a function already, or while Work runs.
