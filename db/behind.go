@@ -24,6 +24,7 @@ type Inside struct {
 	ApplySchedules func(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error)
 	RunSchedule    func(ctx context.Context, name string) (jobs.Task, error)
 	Abort          func()
+	SetQueues      func(queues []jobs.QueueMax) error
 
 	// WorkOne does what Work does, but for one task only, which it adds itself.
 	WorkOne func(ctx context.Context, one OneTask) error

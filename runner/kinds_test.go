@@ -161,8 +161,8 @@ func kindCalls(t *testing.T) map[string]func() error {
 			return err
 		},
 		"admin.RunSchedule ErrNotFound": func() error { _, err := admin.RunSchedule(ctx, r, "x"); return err },
-		"SetQueues ErrConflict":         func() error { return r.SetQueues(nil) },
-		"SetQueues ErrInvalid":          func() error { return r.SetQueues([]jobs.QueueMax{{Name: "no name!"}}) },
+		"admin.SetQueues ErrConflict":   func() error { return admin.SetQueues(r, nil) },
+		"admin.SetQueues ErrInvalid":    func() error { return admin.SetQueues(r, []jobs.QueueMax{{Name: "no name!"}}) },
 		"SetSchedule ErrInvalid":        func() error { return r.SetSchedule(ctx, schedule) },
 		"admin.SetLimit ErrInvalid":     func() error { return admin.SetLimit(ctx, r, admin.Limit{}) },
 		"Upstream ErrInvalid":           func() error { _, err := runner.Upstream(ctx); return err },

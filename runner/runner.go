@@ -26,7 +26,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	engine  *engine.Engine     // of the current Work; nil if it has not begun yet
-	queues  *[]jobs.QueueMax   // of SetQueues, before engine is set
+	queues  *[]jobs.QueueMax   // of setQueues, before engine is set
 	abort   context.CancelFunc // aborts the current Work; nil if no Work runs
 	stop    context.CancelFunc // stops the current Work in the same way as the end of its context
 	closed  bool
@@ -125,7 +125,7 @@ func init() {
 	db.InsideOf = func(r any) db.Inside {
 		of := r.(*Runner)
 		return db.Inside{Jobs: of.jobs, Changes: of.changes, ApplySchedules: of.applySchedules, RunSchedule: of.runSchedule,
-			Abort: of.abortWork, WorkOne: of.workOne}
+			Abort: of.abortWork, SetQueues: of.setQueues, WorkOne: of.workOne}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func TestQueuesChangeWhileWorkRuns(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handlers(r)
-	testkit.ErrorIs(t, r.SetQueues(nil), jobs.ErrConflict)
+	testkit.ErrorIs(t, admin.SetQueues(r, nil), jobs.ErrConflict)
 	add := func(queue string) int64 { return runnerkit.Enqueue(t, r, quick.With(nil, jobs.Queue(queue))).ID }
 	wantDone := func(id int64, waits ...int64) {
 		t.Helper()
@@ -31,7 +31,7 @@ func TestQueuesChangeWhileWorkRuns(t *testing.T) {
 	wantDone(add("a"), waits)
 
 	both := []jobs.QueueMax{{Name: "a"}, {Name: "b", Max: 1}}
-	testkit.NoError(t, r.SetQueues(both))
+	testkit.NoError(t, admin.SetQueues(r, both))
 	wantDone(waits)
 	until(t, r, func() bool {
 		workers, err := admin.Workers(t.Context(), r)
@@ -39,12 +39,12 @@ func TestQueuesChangeWhileWorkRuns(t *testing.T) {
 		return slices.Equal(workers[0].Queues, both)
 	})
 
-	testkit.NoError(t, r.SetQueues(both[1:]))
+	testkit.NoError(t, admin.SetQueues(r, both[1:]))
 	waits = add("a")
 	wantDone(add("b"), waits)
 
-	testkit.NoError(t, r.SetQueues(nil)) // all queues
+	testkit.NoError(t, admin.SetQueues(r, nil)) // all queues
 	wantDone(waits)
 	wantDone(add("c"))
-	testkit.ErrorIs(t, r.SetQueues([]jobs.QueueMax{{Name: "no name!"}}), jobs.ErrInvalid)
+	testkit.ErrorIs(t, admin.SetQueues(r, []jobs.QueueMax{{Name: "no name!"}}), jobs.ErrInvalid)
 }

@@ -30,12 +30,8 @@ func (r *Runner) Work(ctx context.Context, options WorkOptions) error {
 	return r.work(ctx, options, nil)
 }
 
-// SetQueues replaces WorkOptions.Queues of the running Work: it adds and
-// removes queues, and changes their maxima. nil stands for all queues, and an
-// empty list for none. Tasks that Work has claimed already still run. Lists of
-// workers show the new queues within a second. The error is jobs.ErrConflict if
-// no Work runs, and jobs.ErrInvalid for an invalid list.
-func (r *Runner) SetQueues(queues []jobs.QueueMax) error {
+// setQueues is admin.SetQueues.
+func (r *Runner) setQueues(queues []jobs.QueueMax) error {
 	if err := validQueueMax(queues); err != nil {
 		return err
 	}

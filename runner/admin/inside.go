@@ -5,6 +5,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -16,6 +17,15 @@ func Path(r *runner.Runner) string { return db.Of(r).Path() }
 // attempts, and their tasks go back to their queues. Work then returns
 // jobs.ErrShutdown.
 func Abort(r *runner.Runner) { db.InsideOf(r).Abort() }
+
+// SetQueues replaces WorkOptions.Queues of the running Work: it adds and
+// removes queues, and changes their maxima. nil stands for all queues, and an
+// empty list for none. Tasks that Work has claimed already still run. Lists of
+// workers show the new queues within a second. The error is jobs.ErrConflict if
+// no Work runs, and jobs.ErrInvalid for an invalid list.
+func SetQueues(r *runner.Runner, queues []jobs.QueueMax) error {
+	return db.InsideOf(r).SetQueues(queues)
+}
 
 // Changes calls check at once, then after each commit of any process, and at
 // least every second. It returns when check returns true or an error, or when
