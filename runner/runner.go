@@ -111,15 +111,6 @@ func (r *Runner) Close() error {
 	return r.store.Close()
 }
 
-func (r *Runner) isClosed() bool {
-	select {
-	case <-r.closing:
-		return true
-	default:
-		return false
-	}
-}
-
 func init() {
 	db.Of = func(r any) *db.DB { return r.(*Runner).store }
 	db.InsideOf = func(r any) db.Inside {
